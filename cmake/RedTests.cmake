@@ -1,0 +1,20 @@
+# red_criterion_tests(PREFIX LIBRARY): each .c file of the current folder becomes a Criterion program, a ctest of the
+# name PREFIX/FILE.
+find_library(RED_CRITERION criterion)
+
+function(red_criterion_tests prefix library)
+  file(GLOB sources CONFIGURE_DEPENDS *.c)
+  if(NOT RED_CRITERION)
+    message(STATUS "Criterion was not found: no ${prefix} tests (install libcriterion-dev)")
+    return()
+  endif()
+  foreach(source ${sources})
+    cmake_path(GET source STEM name)
+    add_executable(${prefix}_${name} ${source})
+    target_link_libraries(${prefix}_${name} PRIVATE ${library} ${RED_CRITERION})
+    set_target_properties(${prefix}_${name} PROPERTIES LINKER_LANGUAGE CXX)
+    target_compile_definitions(${prefix}_${name} PRIVATE RED_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    add_test(NAME ${prefix}/${name} COMMAND ${prefix}_${name})
+    set_tests_properties(${prefix}/${name} PROPERTIES TIMEOUT 120 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  endforeach()
+endfunction()
