@@ -46,6 +46,7 @@ struct diag {
   struct arena *arena;
   struct list sources;     // struct source
   struct list diagnostics; // struct diagnostic, in the order of reporting
+  struct diagnostic *last; // the one that notes hang on; NULL where it was beyond error_limit
   uint32_t error_count, warning_count;
   uint32_t error_limit; // 0: none. Beyond it errors are counted but not kept
   bool warnings_are_errors;
