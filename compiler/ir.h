@@ -1,0 +1,312 @@
+// The IR: kernels as stages, then as one thread's program. Typed, arena-allocated, a source range on every node; print.c
+// writes it as text, read.c reads that back, verify.c checks it.
+//
+// A module holds kernels. A kernel declares sizes, scalars, tensors, reducers and requirements, and has one entry for each
+// schedule. An entry begins as a list of stages with axes (level STAGES) and ends as one thread's program (level PROGRAM):
+//
+//   kernel rowsum {                                  // for i in n { B[i] = sum(j in 11) A[i, j]; }
+//     entry rowsum {
+//       stage B: reduce sum_f32, axes i parallel, j reduction, operand load(A, i, j), result total
+//       stage B: store, axes i parallel, B[i] = total
+//   ...
+//     entry rowsum {                                 // one warp of 11 threads a block
+//       let i: index = block.x
+//       let j: index = thread.x
+//       allreduce total = sum_f32(load(A, i, j)) over thread.x
+//       if eq(thread.x, 0) { store B[i] = total }
+//
+// Expressions are pure trees: loads read memory that no statement between their evaluation and their use writes (a read of a
+// shared object, and every shuffle, stands alone as the value of a LET). Names of variables and memory objects are unique in
+// a kernel; `label` is what the source called it.
+#ifndef RED_COMPILER_IR_H
+#define RED_COMPILER_IR_H
+
+#include "compiler/diag.h"
+
+enum type {
+#define T(name, spelling, class, bits) TYPE_##name,
+#include "compiler/types.def"
+#undef T
+  TYPE_COUNT
+};
+enum type_class { CLASS_BOOL, CLASS_SIGNED, CLASS_UNSIGNED, CLASS_FLOAT, CLASS_STORAGE, CLASS_MOVED, CLASS_INDEX };
+const char *type_name(enum type type);
+enum type_class type_class_of(enum type type);
+uint32_t type_bits(enum type type);
+uint32_t type_bytes(enum type type);
+// Whether `name` spells a type that a program may write (all but index).
+bool type_parse(const char *name, enum type *type);
+bool type_is_integer(enum type type); // SIGNED, UNSIGNED, INDEX
+bool type_is_float(enum type type);   // FLOAT
+bool type_is_signed(enum type type);  // SIGNED, INDEX
+
+enum op {
+#define O(name, spelling, operands, rule, properties) OP_##name,
+#include "compiler/ops.def"
+#undef O
+  OP_COUNT
+};
+enum op_rule {
+  RULE_NONE, RULE_SAME, RULE_COMPARE, RULE_SELECT, RULE_CONVERT, RULE_MEMORY, RULE_SPECIAL, RULE_SHUFFLE, RULE_PREDICATE,
+  RULE_FACT
+};
+struct op_info {
+  const char *spelling;
+  int operands;
+  enum op_rule rule;
+  const char *properties;
+};
+extern const struct op_info op_table[OP_COUNT];
+
+enum ir_var_kind {
+  VAR_SIZE,   // i64, uniform: a size of the kernel
+  VAR_SCALAR, // a scalar parameter of the kernel
+  VAR_AXIS,   // index: a leaf axis of stages, or a loop variable of a program
+  VAR_LET,    // immutable
+  VAR_MUTABLE, // declared by VAR, changed by SET
+  VAR_VALUE,  // the result of a reduce stage, read by later stages
+};
+struct ir_var {
+  const char *name, *label;
+  enum ir_var_kind kind;
+  enum type type;
+  struct range range;
+  struct ir_expr *constant; // VAR_SIZE given by -D: its value; else NULL
+  struct ir_expr *inferred; // VAR_SIZE: how a launch finds it, over DIM (see ir_dim); NULL: a scalar `n: size`
+  struct ir_expr *subst;    // scratch of ir_substitute
+  uint32_t mark;            // scratch of a pass
+};
+
+enum ir_space { SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL };
+// A memory object: a tensor of the caller, or a shared or local array of the program.
+struct ir_mem {
+  const char *name, *label;
+  enum ir_space space;
+  enum type type;
+  struct list dims;    // struct ir_expr, i64, over sizes; one an index
+  struct list strides; // struct ir_expr, i64, in elements; as many as dims
+  bool is_output;      // tensors only
+  bool is_read;        // tensors only: some entry reads it
+  bool is_strided;     // strides come at launch
+  uint32_t alignment;  // bytes that the base is known to have; at least the element's
+  uint32_t parameter;  // tensors: place among the kernel's tensors
+  struct range range;
+};
+
+struct ir_expr {
+  enum op op;
+  enum type type;
+  struct range range;
+  uint32_t count;        // operands
+  struct ir_expr **args; // operands
+  union {
+    int64_t integer; // CONST of bool, integer and index type (u64 as its bits)
+    double number;   // CONST of f32 and f64
+    struct ir_var *var;   // VAR
+    struct ir_mem *mem;   // LOAD, LOAD_FLAT, DIM, STRIDE, ADDRESS
+  };
+  uint32_t dimension; // THREAD, BLOCK: 0 x, 1 y, 2 z; DIM, STRIDE: which
+};
+
+enum ir_stmt_kind {
+  IR_LET,       // var = value, immutable
+  IR_VAR,       // declares mutable var with a first value
+  IR_SET,       // var = value
+  IR_STORE,     // mem[indices] = value; is_flat: one flat offset in elements
+  IR_FOR,       // for var in lo..hi (step 1) body
+  IR_IF,        // if value body else otherwise
+  IR_ALLREDUCE, // results = reducer over threads of inputs; every thread of the block takes part
+  IR_BARRIER,   // block barrier
+  IR_SYNCWARP,  // warp barrier, value: the mask
+};
+
+enum allreduce_form { FORM_AUTO, FORM_SHUFFLE, FORM_TREE };
+
+struct ir_stmt {
+  enum ir_stmt_kind kind;
+  struct range range;
+  struct ir_var *var;
+  struct ir_expr *value; // LET VAR SET STORE; IF: condition; SYNCWARP: mask
+  struct ir_mem *mem;    // STORE
+  struct list indices;   // STORE: struct ir_expr
+  bool is_flat;          // STORE
+  struct ir_expr *lo, *hi; // FOR
+  uint32_t unroll;         // FOR: 0 as the backend likes, 1 never, UINT32_MAX whole, else the factor
+  struct list body, otherwise; // FOR, IF: struct ir_stmt
+  struct ir_reducer *reducer;  // ALLREDUCE
+  struct list results;         // ALLREDUCE: struct ir_var, LET
+  struct list inputs;          // ALLREDUCE: struct ir_expr
+  uint32_t thread_axes;        // ALLREDUCE: reduced ones, bit 0 x, 1 y, 2 z
+  bool result_in_all;          // ALLREDUCE: else only threads whose reduced coordinates are all 0 use it
+  enum allreduce_form form;    // ALLREDUCE
+};
+
+// A pure function of values: lets, then results.
+struct ir_function {
+  struct list params;  // struct ir_var, LET
+  struct list lets;    // struct ir_stmt, LET
+  struct list results; // struct ir_expr
+};
+
+// An associative operator over tuples. Without `update`, operands are combined as values.
+struct ir_reducer {
+  const char *name; // unique in the module, such as sum_f32
+  bool is_ordered;
+  bool is_commutative_bitwise; // combine(a, b) and combine(b, a) have the same bits
+  struct list identity;        // struct ir_expr, constants: one a component
+  struct ir_function combine;  // params: a's components, then b's
+  struct ir_function update;   // params: the state's components, then operands; no params: none
+  struct range range;
+};
+
+enum ir_bind { BIND_SERIAL, BIND_BLOCK_X, BIND_BLOCK_Y, BIND_BLOCK_Z, BIND_THREAD_X, BIND_THREAD_Y, BIND_THREAD_Z, BIND_VECTOR };
+
+// A leaf axis: runs 0..extent. Several stages may share one.
+struct ir_axis {
+  struct ir_var *var;     // VAR_AXIS; its label is the name that directives use
+  struct ir_expr *extent; // index, over sizes (and enclosing axes' variables)
+  enum ir_bind bind;
+  uint32_t unroll;        // as ir_stmt.unroll
+  struct range range;     // declared here
+  struct range bound_at;  // bound, split or fused here
+};
+struct ir_stage_axis {
+  struct ir_axis *axis;
+  bool is_reduction; // in this stage
+};
+
+enum ir_stage_kind { STAGE_REDUCE, STAGE_STORE };
+struct ir_stage {
+  enum ir_stage_kind kind;
+  const char *label; // the name that directives use: of the let or the output
+  struct range range;
+  struct list axes;    // struct ir_stage_axis: the nest, outermost first
+  struct list derived; // struct ir_stmt LET of index: original axes from their pieces, in order
+  struct list guards;  // struct ir_expr bool: where one is false the body is not evaluated
+  struct list lets;    // struct ir_stmt LET: evaluated where the guards hold
+  // STAGE_REDUCE
+  struct ir_reducer *reducer;
+  struct list operands; // struct ir_expr
+  struct list init;     // struct ir_expr, one a component, or empty; counted once
+  struct list results;  // struct ir_var VALUE: one a component
+  // STAGE_STORE
+  struct ir_mem *mem;
+  struct list indices; // struct ir_expr index
+  struct ir_expr *value;
+};
+
+enum ir_directive_kind { DIRECTIVE_SPLIT_BY, DIRECTIVE_SPLIT_INTO, DIRECTIVE_FUSE, DIRECTIVE_REORDER, DIRECTIVE_BIND,
+                         DIRECTIVE_UNROLL, DIRECTIVE_VECTORIZE, DIRECTIVE_ALLREDUCE, DIRECTIVE_JOIN };
+// A directive that pass `schedule` has yet to apply; factors are resolved to index expressions over sizes.
+struct ir_directive {
+  enum ir_directive_kind kind;
+  struct range range;
+  struct list stages;     // const char *: stage of each axis, "" where none is named
+  struct list axes;       // const char *
+  struct list axis_places; // struct range *
+  struct list names;      // const char *: new axes
+  struct ir_expr *factor; // SPLIT, UNROLL (NULL: whole); extent(x) stands as a VAR named x of kind VAR_AXIS
+  enum ir_bind bind;
+  enum allreduce_form form;
+};
+
+// A condition of a launch with the message that its failure gives.
+struct ir_requirement {
+  struct ir_expr *condition; // bool, over sizes and DIM
+  const char *message;
+  struct range range;
+};
+
+enum ir_level { LEVEL_STAGES, LEVEL_PROGRAM };
+struct ir_entry {
+  const char *name;     // of the PTX entry
+  const char *schedule; // "" for the compiler's own or a schedule without a name
+  bool is_automatic;    // no user schedule: pass `schedule` writes the directives
+  struct range range;
+  struct ir_expr *when;    // bool over sizes; NULL: always
+  struct list assumptions; // struct ir_requirement: where one is false the next entry is tried
+  bool is_general;         // the 64-bit twin of the entry before
+  enum ir_level level;
+  struct list directives; // struct ir_directive
+  struct list axes;       // struct ir_axis
+  struct list stages;     // struct ir_stage
+  uint32_t block[3];      // threads; 0 until pass `nest`
+  struct ir_expr *grid[3]; // extents of the logical block axes, i64 over sizes; NULL until `nest`
+  struct list memory;      // struct ir_mem: shared and local
+  struct list body;        // struct ir_stmt
+  enum type index_type;    // INDEX until pass `index`, then I32 or I64
+};
+
+struct ir_kernel {
+  const char *name, *label; // label: as in the source
+  struct range range;
+  struct list sizes;   // struct ir_var
+  struct list scalars; // struct ir_var
+  struct list tensors; // struct ir_mem
+  struct list requirements; // struct ir_requirement
+  struct list entries;      // struct ir_entry, in the order in which a launch tries them
+  struct map names;         // every name in use: ir_fresh_name
+};
+
+struct ir_module {
+  struct arena *arena;
+  struct diag *diag;
+  struct list kernels;  // struct ir_kernel
+  struct list reducers; // struct ir_reducer
+};
+
+// --- Building -----------------------------------------------------------------------------------------------------
+// Builders fold constants with LANGUAGE's arithmetic and drop neutral operands, so that what they return may be another
+// op than asked for. Operands are shared, never changed: treat expressions as immutable.
+struct ir_expr *ir_int(struct arena *arena, enum type type, int64_t value);
+struct ir_expr *ir_float(struct arena *arena, enum type type, double value);
+struct ir_expr *ir_ref(struct arena *arena, struct ir_var *var);
+struct ir_expr *ir_unary(struct arena *arena, enum op op, struct ir_expr *a);
+struct ir_expr *ir_binary(struct arena *arena, enum op op, struct ir_expr *a, struct ir_expr *b);
+struct ir_expr *ir_select(struct arena *arena, struct ir_expr *condition, struct ir_expr *a, struct ir_expr *b);
+struct ir_expr *ir_cast(struct arena *arena, enum type type, struct ir_expr *a);
+// Any op, by operands; folds what the others fold.
+struct ir_expr *ir_make(struct arena *arena, enum op op, enum type type, struct ir_expr **args, uint32_t count);
+struct ir_expr *ir_load(struct arena *arena, struct ir_mem *mem, const struct list *indices);
+struct ir_expr *ir_special(struct arena *arena, enum op op, uint32_t dimension);
+// An expression without folding, fields set by the caller (the reader of IR text).
+struct ir_expr *ir_raw(struct arena *arena, enum op op, enum type type, struct ir_expr **args, uint32_t count);
+
+struct ir_stmt *ir_stmt(struct arena *arena, enum ir_stmt_kind kind, struct range range);
+struct ir_stmt *ir_let(struct arena *arena, struct ir_var *var, struct ir_expr *value, struct range range);
+
+// A name unused in the kernel, made from `base` ("total", "total_2"); it is in use from now on.
+const char *ir_fresh_name(struct ir_kernel *kernel, const char *base);
+struct ir_var *ir_new_var(struct ir_kernel *kernel, enum ir_var_kind kind, enum type type, const char *label);
+
+bool ir_is_const(const struct ir_expr *e);              // CONST of integer, index or bool type
+bool ir_const_is(const struct ir_expr *e, int64_t value);
+bool ir_equal(const struct ir_expr *a, const struct ir_expr *b); // same tree
+bool ir_mentions(const struct ir_expr *e, const struct ir_var *var);
+
+// Replaces each variable that has `subst` set by it (not repeatedly); shares what does not change. Rebuilds with folding.
+struct ir_expr *ir_substitute(struct arena *arena, struct ir_expr *e);
+// Calls `visit` on every expression of a statement list, outer nodes first.
+void ir_visit_expr(struct ir_expr *e, void (*visit)(struct ir_expr *e, void *state), void *state);
+void ir_visit_block(const struct list *block, void (*visit)(struct ir_expr *e, void *state), void *state);
+// Rewrites every expression in a statement list, in place, bottom up; `rewrite` gets a node whose operands are rewritten.
+typedef struct ir_expr *ir_rewriter(struct arena *arena, struct ir_expr *e, void *state);
+struct ir_expr *ir_rewrite_expr(struct arena *arena, struct ir_expr *e, ir_rewriter *rewrite, void *state);
+void ir_rewrite_block(struct arena *arena, struct list *block, ir_rewriter *rewrite, void *state);
+// Applies a function to arguments: appends its lets (renamed) to `out` as LET statements and gives the results.
+void ir_inline(struct ir_kernel *kernel, const struct ir_function *function, struct ir_expr **arguments, struct list *out,
+               struct range range, struct ir_expr **results);
+
+// A fact of a tensor as the launch sees it (DIM, STRIDE, ADDRESS), i64; only in expressions of the plan (sizes,
+// requirements, `when`, assumptions, grid).
+struct ir_expr *ir_fact(struct arena *arena, enum op op, struct ir_mem *mem, uint32_t dimension);
+
+// --- Text ---------------------------------------------------------------------------------------------------------
+void ir_print(const struct ir_module *module, struct text *out);
+void ir_print_expr(const struct ir_expr *e, struct text *out);
+// Reads what ir_print wrote, into an empty module. Errors go to module->diag.
+bool ir_read(struct ir_module *module, uint32_t file);
+// Checks every rule; reports to module->diag (code ERROR_IR_VERIFY when from_user, else an internal error that names `pass`).
+bool ir_verify(const struct ir_module *module, const char *pass, bool from_user);
+
+#endif

@@ -1,0 +1,60 @@
+// What every pass gets, and the table of passes.
+#ifndef RED_COMPILER_PASS_H
+#define RED_COMPILER_PASS_H
+
+#include "compiler/ir.h"
+
+struct target {
+  const char *name;        // "sm_90"
+  uint32_t sm;             // 90
+  const char *ptx_version; // "7.8"
+  const char *driver;      // lowest CUDA driver, "11.8"
+  uint32_t shared_limit;   // bytes of shared memory that a block may have
+};
+// All legal targets, lowest first; NULL name ends the table.
+const struct target *target_table(void);
+const struct target *target_find(const char *name); // NULL: unknown
+
+struct define { // -D NAME=VALUE
+  const char *name;
+  bool is_type;
+  int64_t integer;
+  enum type type;
+};
+
+struct compile_options {
+  const struct target *target;
+  struct list defines;      // struct define
+  const char *schedule;     // --schedule: only this one; NULL: all
+  bool no_contract;         // --fp-contract=off
+  uint32_t optimize;        // LLVM level 0..3
+  bool debug;               // -G
+};
+
+struct pass_context {
+  struct arena *arena; // lives as long as the module
+  struct diag *diag;
+  struct ir_module *module;
+  const struct compile_options *options;
+};
+
+// A pass works on one entry of one kernel; it may append entries behind it (they are processed after it). Returns false
+// after reporting an error.
+typedef bool pass_function(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry);
+
+// P(name, description): the order in which an entry is lowered. `check` comes before them, from the syntax tree.
+#define P(name, description) pass_function pass_##name;
+#include "passes/passes.def"
+#undef P
+
+struct pass {
+  const char *name, *description;
+  pass_function *run;
+};
+extern const struct pass pass_table[]; // NULL name ends the table
+
+struct ast_file;
+// passes/check.c: from the syntax tree to stages. Appends kernels to context->module.
+bool pass_check(struct pass_context *context, const struct ast_file *ast);
+
+#endif
