@@ -1,2 +1,21 @@
-install(TARGETS redc RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# What `cmake --install` puts where.
+include(CMakePackageConfigHelpers)
+
+set(red_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/red)
+install(TARGETS redc EXPORT redTargets RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(EXPORT redTargets NAMESPACE red:: DESTINATION ${red_cmake_dir})
+
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/redConfig.cmake.in ${PROJECT_BINARY_DIR}/redConfig.cmake
+  INSTALL_DESTINATION ${red_cmake_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/redConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/redConfig.cmake ${PROJECT_BINARY_DIR}/redConfigVersion.cmake
+  DESTINATION ${red_cmake_dir})
+
+configure_file(${PROJECT_SOURCE_DIR}/cmake/red.pc.in ${PROJECT_BINARY_DIR}/red.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/red.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+file(GLOB manuals CONFIGURE_DEPENDS docs/*.1)
+install(FILES ${manuals} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
+  FILES_MATCHING PATTERN "*.red" PATTERN "*.c" PATTERN "*.h")

@@ -1,0 +1,19 @@
+#!/bin/sh
+# From a fresh clone to a compiled kernel: sh examples/quickstart.sh
+# Installs missing Debian packages (as root), builds build/redc, shows one kernel as CUDA and as PTX.
+set -eu
+cd "$(dirname "$0")/.."
+red_apt_is_fresh=
+. cmake/packages.sh
+
+red_install $RED_BUILD_PACKAGES
+if [ ! -f build/CMakeCache.txt ]; then
+  cmake --preset release >&2
+fi
+cmake --build build --target redc >&2
+
+for emit in cuda ptx; do
+  echo
+  echo "\$ build/redc examples/01-rowsum.red -D m=11 --emit=$emit -o -"
+  build/redc examples/01-rowsum.red -D m=11 --emit=$emit -o -
+done

@@ -1,0 +1,182 @@
+#!/bin/sh
+# Builds and tests everything that needs no GPU: sh tests/all.sh [PART...]
+# Installs missing Debian packages when run as root. A part that cannot run here says so in a line that starts with "skip".
+# Output of the parts: build/test-logs/. The last line is "N passed, N failed, N skipped"; the exit status says the same.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+root=$PWD
+red_apt_is_fresh=
+. cmake/packages.sh
+
+all_parts="packages build units runner golden examples quickstart install asan asan-units asan-golden llvm22 llvm22-units
+llvm22-golden fuzz"
+parts=${*:-$all_parts}
+logs=$root/build/test-logs
+jobs=$(nproc 2>/dev/null || echo 2)
+fuzz_seconds=${RED_FUZZ_SECONDS:-15}
+passed=0
+failed=0
+skipped=0
+no_llvm22=
+
+if command -v ccache >/dev/null 2>&1; then
+  export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
+fi
+export LC_ALL=C
+mkdir -p "$logs"
+
+# part NAME COMMAND...: runs the command with its output in a log and prints one line. The command's counts are the last line
+# "N passed, N failed[, N skipped]" of the log; without one, it counts as one test. Status 77 is a skip, its reason the last
+# line of the log.
+part() {
+  name=$1
+  shift
+  wanted=
+  for one in $parts; do
+    [ "$one" = "$name" ] && wanted=yes
+  done
+  [ -n "$wanted" ] || return 0
+  log=$logs/$name.log
+  start=$(date +%s%3N)
+  "$@" >"$log" 2>&1 </dev/null
+  status=$?
+  spent=$(($(date +%s%3N) - start))
+  spent=$((spent / 1000)).$((spent / 100 % 10))
+  counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed\(, \([0-9]*\) skipped\)\{0,1\}$/\1 \2 \4/p' "$log" | tail -n 1)
+  p=0 f=0 s=0
+  if [ -n "$counts" ] && [ $status != 77 ]; then
+    # Word splitting is meant.
+    # shellcheck disable=SC2086
+    set -- $counts
+    p=$1 f=$2 s=${3:-0}
+    [ $status = 0 ] || [ "$f" != 0 ] || f=1
+  elif [ $status = 0 ]; then
+    p=1
+  elif [ $status = 77 ]; then
+    s=1
+  else
+    f=1
+  fi
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+  word=ok
+  [ $s != 0 ] && [ $p = 0 ] && word=skip
+  [ $f != 0 ] && word=FAILED
+  printf '%-7s %-14s %5d passed, %d failed, %d skipped  %s s\n' "$word" "$name" "$p" "$f" "$s" "$spent"
+  if [ $f != 0 ]; then
+    tail -n 60 "$log" | sed 's/^/        /'
+  elif [ $s != 0 ]; then
+    if grep -i '^skip' "$log"; then :; else tail -n 1 "$log"; fi | sort -u | sed 's/^/        /'
+  fi
+}
+
+packages() {
+  red_install $RED_BUILD_PACKAGES $RED_TEST_PACKAGES
+}
+
+# configure_and_build PRESET [OPTION...]
+configure_and_build() {
+  preset=$1
+  shift
+  cmake --preset "$preset" -DRED_WERROR=ON -DBUILD_TESTING=ON "$@" && cmake --build --preset "$preset" -j "$jobs"
+}
+
+# units PRESET: every ctest but the golden files; counts the tests inside each Criterion program.
+units() {
+  folder=$root/build
+  [ "$1" = release ] || folder=$root/build/$1
+  log=$logs/ctest-$1.txt
+  ctest --test-dir "$folder" -LE golden --no-tests=error -j "$jobs" --verbose >"$log" 2>&1
+  status=$?
+  cat "$log"
+  awk '
+    / Synthesis: / {
+      n = $1 + 0
+      for (i = 1; i < NF; i++) {
+        if ($i == "Passing:") pass[n] += $(i + 1)
+        if ($i == "Failing:" || $i == "Crashing:") fail[n] += $(i + 1)
+      }
+    }
+    / Test +#[0-9]+: / {
+      n = $0; sub(/.*#/, "", n); n += 0
+      if ($0 ~ /\*\*\*Skipped/) s++
+      else if ($0 ~ / Passed /) { if (n in pass) p += pass[n]; else p++; f += fail[n] }
+      else { p += pass[n]; f += fail[n] ? fail[n] : 1 }
+    }
+    END { printf "%d passed, %d failed, %d skipped\n", p, f, s }' "$log"
+  return $status
+}
+
+golden() {
+  python3 tests/golden/run.py -j "$jobs" "$@"
+}
+
+quickstart() {
+  out=$(sh examples/quickstart.sh) || return 1
+  echo "$out"
+  case $out in
+  *__global__*.visible\ .entry*) ;;
+  *) echo "the quickstart shows no kernel"; return 1 ;;
+  esac
+}
+
+llvm22() {
+  if ! red_has_package llvm-22-dev; then
+    if [ "$(id -u)" = 0 ] && [ -z "$red_apt_is_fresh" ]; then
+      apt-get update -q && red_apt_is_fresh=yes
+    fi
+    if [ "$(id -u)" != 0 ] || ! red_can_install llvm-22-dev || ! red_install llvm-22-dev; then
+      echo "skipped: llvm-22-dev is not to be had here"
+      return 77
+    fi
+  fi
+  configure_and_build llvm22
+}
+
+# Runs the rest of its arguments where the LLVM 22 build is there.
+with_llvm22() {
+  if [ ! -x build/llvm22/redc ]; then
+    echo "skipped: no build with LLVM 22"
+    return 77
+  fi
+  "$@"
+}
+
+fuzz() {
+  configure_and_build fuzz || return 1
+  good=0 bad=0
+  for program in build/fuzz/tests/fuzz/fuzz_*; do
+    [ -x "$program" ] && [ -f "$program" ] || continue
+    base=$(basename "$program")
+    corpus=$root/build/fuzz/corpus/$base
+    mkdir -p "$corpus"
+    [ ! -d "tests/fuzz/corpus/$base" ] || cp -r "tests/fuzz/corpus/$base/." "$corpus"
+    if "$program" -max_total_time="$fuzz_seconds" -timeout=10 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 \
+      -artifact_prefix="$root/build/fuzz/$base-" "$corpus"; then
+      good=$((good + 1))
+    else
+      bad=$((bad + 1))
+      echo "FAILED: $base; its input is in build/fuzz/$base-*"
+    fi
+  done
+  echo "$good passed, $bad failed"
+  [ $bad = 0 ] && [ $good != 0 ]
+}
+
+part packages packages
+part build configure_and_build release
+part units units release
+part runner python3 tests/golden/selftest.py
+part golden golden
+part examples python3 tests/examples.py -j "$jobs"
+part quickstart quickstart
+part install sh tests/install.sh build
+part asan configure_and_build asan
+part asan-units units asan
+part asan-golden golden --redc build/asan/redc
+part llvm22 llvm22
+part llvm22-units with_llvm22 units llvm22
+part llvm22-golden with_llvm22 golden --redc build/llvm22/redc --llvm 22
+part fuzz fuzz
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]

@@ -1,0 +1,51 @@
+#!/bin/sh
+# Installs a build into an empty folder and uses it from there as a stranger would: sh tests/install.sh BUILD_FOLDER
+set -eu
+build=$(cd "${1:-build}" && pwd)
+source=$(cd "$(dirname "$0")/.." && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT INT TERM
+prefix=$scratch/prefix
+good=0
+
+# step NAME COMMAND...: prints the name, stops the script when the command fails.
+step() {
+  echo "== $1"
+  shift
+  "$@"
+  good=$((good + 1))
+}
+
+version_is_the_same() {
+  [ "$("$prefix/bin/redc" --version | sed -n '1s/^redc \([0-9.]*\).*/\1/p')" = "$(pkg-config --modversion red)" ]
+}
+
+example_compiles() {
+  "$prefix/bin/redc" "$prefix"/share/doc/red/examples/01-rowsum.red -D m=11 --emit=ptx -o - | grep -q '\.visible \.entry'
+}
+
+find_package_works() {
+  mkdir "$scratch/project"
+  cat >"$scratch/project/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(stranger C)
+find_package(red 0.1 REQUIRED)
+add_custom_command(OUTPUT rowsum.ptx
+  COMMAND red::redc ${KERNEL} -D m=11 -o rowsum.ptx DEPENDS ${KERNEL} VERBATIM)
+add_custom_target(kernels ALL DEPENDS rowsum.ptx)
+END
+  cmake -S "$scratch/project" -B "$scratch/project/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
+    -DKERNEL="$prefix/share/doc/red/examples/01-rowsum.red"
+  cmake --build "$scratch/project/build"
+  grep -q '\.visible \.entry' "$scratch/project/build/rowsum.ptx"
+}
+
+step "install" cmake --install "$build" --prefix "$prefix"
+PKG_CONFIG_PATH=$(find "$prefix" -name pkgconfig -type d)
+export PKG_CONFIG_PATH
+step "redc and pkg-config name the same version" version_is_the_same
+step "the installed example compiles" example_compiles
+step "find_package(red)" find_package_works
+step "licence" test -s "$prefix/share/doc/red/LICENSE"
+step "manual" test -s "$prefix/share/man/man1/redc.1"
+echo "$good passed, 0 failed"
