@@ -21,7 +21,7 @@ target_compile_options(red-options INTERFACE
   -Wall -Wextra -Wshadow $<$<COMPILE_LANGUAGE:C>:-Wswitch-enum>
   -ffunction-sections -fdata-sections -ffp-contract=off
   $<$<BOOL:${RED_WERROR}>:-Werror>)
-target_link_options(red-options INTERFACE -Wl,--gc-sections -Wl,--as-needed)
+target_link_options(red-options INTERFACE -Wl,--as-needed)
 
 if(RED_SANITIZE OR RED_FUZZ)
   set(red_sanitize -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)

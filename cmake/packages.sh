@@ -31,16 +31,14 @@ red_install() {
   fi
   echo "red: installing $red_missing" >&2
   export DEBIAN_FRONTEND=noninteractive
-  if [ -z "$red_apt_is_fresh" ]; then
-    apt-get update -q >&2 || return 1
-    red_apt_is_fresh=yes
-  fi
+  apt-get update -q >&2 || return 1
   # Word splitting is meant.
   # shellcheck disable=SC2086
   apt-get install -q -y --no-install-recommends $red_missing >&2
 }
 
-# Can the package be installed from what apt-get knows?
+# Can the package be installed from here? For root, who may ask for the newest lists.
 red_can_install() {
+  apt-get update -q >&2
   apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [0-9]'
 }

@@ -3,7 +3,6 @@
 # Installs missing Debian packages (as root), builds build/redc, shows one kernel as CUDA and as PTX.
 set -eu
 cd "$(dirname "$0")/.."
-red_apt_is_fresh=
 . cmake/packages.sh
 
 red_install $RED_BUILD_PACKAGES

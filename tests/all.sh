@@ -5,7 +5,6 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 root=$PWD
-red_apt_is_fresh=
 . cmake/packages.sh
 
 all_parts="packages build units runner golden examples quickstart install asan asan-units asan-golden llvm22 llvm22-units
@@ -38,7 +37,7 @@ part() {
   [ -n "$wanted" ] || return 0
   log=$logs/$name.log
   start=$(date +%s%3N)
-  "$@" >"$log" 2>&1 </dev/null
+  ("$@") >"$log" 2>&1 </dev/null
   status=$?
   spent=$(($(date +%s%3N) - start))
   spent=$((spent / 1000)).$((spent / 100 % 10))
@@ -87,18 +86,20 @@ units() {
   log=$logs/ctest-$1.txt
   ctest --test-dir "$folder" -LE golden --no-tests=error -j "$jobs" --verbose >"$log" 2>&1
   status=$?
-  cat "$log"
+  grep -E '^ *[0-9]+/[0-9]+ Test|^[0-9]+: |^No tests' "$log" |
+    grep -vE '^[0-9]+: ( |Test command|Working Directory|Test timeout|Environment)|Passing: [0-9]+ \| Failing: 0 '
   awk '
+    /^[0-9]+: ./ { last[$1 + 0] = $0 }
     / Synthesis: / {
       n = $1 + 0
       for (i = 1; i < NF; i++) {
         if ($i == "Passing:") pass[n] += $(i + 1)
-        if ($i == "Failing:" || $i == "Crashing:") fail[n] += $(i + 1)
+        if ($i == "Failing:") fail[n] += $(i + 1)
       }
     }
     / Test +#[0-9]+: / {
       n = $0; sub(/.*#/, "", n); n += 0
-      if ($0 ~ /\*\*\*Skipped/) s++
+      if ($0 ~ /\*\*\*Skipped/) { s++; sub(/^[0-9]+: /, "", last[n]); print "skipped: " last[n] }
       else if ($0 ~ / Passed /) { if (n in pass) p += pass[n]; else p++; f += fail[n] }
       else { p += pass[n]; f += fail[n] ? fail[n] : 1 }
     }
@@ -121,9 +122,6 @@ quickstart() {
 
 llvm22() {
   if ! red_has_package llvm-22-dev; then
-    if [ "$(id -u)" = 0 ] && [ -z "$red_apt_is_fresh" ]; then
-      apt-get update -q && red_apt_is_fresh=yes
-    fi
     if [ "$(id -u)" != 0 ] || ! red_can_install llvm-22-dev || ! red_install llvm-22-dev; then
       echo "skipped: llvm-22-dev is not to be had here"
       return 77
