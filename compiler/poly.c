@@ -1,0 +1,469 @@
+#include "compiler/poly.h"
+
+#include <string.h>
+
+// What a polynomial is made of: a variable, or an expression that is none (min, mod, a load).
+struct atom {
+  struct ir_var *var;           // or NULL
+  const struct ir_expr *expr;   // where var is NULL
+  bool is_axis, is_defined, is_positive;
+  struct poly lo, hi;           // is_axis: lo <= var <= hi
+  struct poly value;            // is_defined
+};
+
+enum { MAX_DEPTH = 24 };
+
+void facts_init(struct facts *facts, struct arena *arena) {
+  memset(facts, 0, sizeof *facts);
+  facts->arena = arena;
+}
+
+static struct atom *atom_at(struct facts *facts, uint32_t index) { return facts->atoms.at[index]; }
+
+static uint32_t atom_of_var(struct facts *facts, struct ir_var *var) {
+  for (uint32_t i = 0; i < facts->atoms.count; i++)
+    if (atom_at(facts, i)->var == var) return i;
+  struct atom *atom = arena_new(facts->arena, struct atom);
+  atom->var = var;
+  list_push(facts->arena, &facts->atoms, atom);
+  return facts->atoms.count - 1;
+}
+
+static uint32_t atom_of_expr(struct facts *facts, const struct ir_expr *e) {
+  for (uint32_t i = 0; i < facts->atoms.count; i++) {
+    struct atom *atom = atom_at(facts, i);
+    if (!atom->var && ir_equal(atom->expr, e)) return i;
+  }
+  struct atom *atom = arena_new(facts->arena, struct atom);
+  atom->expr = e;
+  list_push(facts->arena, &facts->atoms, atom);
+  return facts->atoms.count - 1;
+}
+
+// --- Arithmetic -----------------------------------------------------------------------------------------------------
+
+static const struct poly invalid = {0};
+
+struct poly poly_constant(struct facts *facts, int64_t value) {
+  struct poly p = {.is_valid = true};
+  if (value) {
+    p.terms = arena_new(facts->arena, struct poly_term);
+    p.terms[0].coefficient = value;
+    p.count = 1;
+  }
+  return p;
+}
+
+static struct poly poly_atom(struct facts *facts, uint32_t atom) {
+  struct poly p = poly_constant(facts, 1);
+  p.terms[0].degree = 1;
+  p.terms[0].atoms[0] = atom;
+  return p;
+}
+
+static int compare_terms(const struct poly_term *a, const struct poly_term *b) {
+  if (a->degree != b->degree) return a->degree < b->degree ? -1 : 1;
+  for (uint32_t i = 0; i < a->degree; i++)
+    if (a->atoms[i] != b->atoms[i]) return a->atoms[i] < b->atoms[i] ? -1 : 1;
+  return 0;
+}
+
+// a + factor * b
+static struct poly combine(struct facts *facts, struct poly a, struct poly b, int64_t factor) {
+  if (!a.is_valid || !b.is_valid) return invalid;
+  struct poly sum = {.is_valid = true};
+  sum.terms = arena_array(facts->arena, struct poly_term, a.count + b.count + 1);
+  uint32_t i = 0, k = 0;
+  while (i < a.count || k < b.count) {
+    int order = i == a.count ? 1 : k == b.count ? -1 : compare_terms(&a.terms[i], &b.terms[k]);
+    struct poly_term term = order <= 0 ? a.terms[i] : b.terms[k];
+    int64_t scaled = 0;
+    if (order >= 0 && __builtin_mul_overflow(b.terms[k].coefficient, factor, &scaled)) return invalid;
+    if (order == 0 && __builtin_add_overflow(a.terms[i].coefficient, scaled, &term.coefficient)) return invalid;
+    if (order > 0) term.coefficient = scaled;
+    if (order <= 0) i++;
+    if (order >= 0) k++;
+    if (term.coefficient) sum.terms[sum.count++] = term;
+  }
+  return sum;
+}
+
+struct poly poly_add(struct facts *facts, struct poly a, struct poly b) { return combine(facts, a, b, 1); }
+struct poly poly_sub(struct facts *facts, struct poly a, struct poly b) { return combine(facts, a, b, -1); }
+
+struct poly poly_mul(struct facts *facts, struct poly a, struct poly b) {
+  if (!a.is_valid || !b.is_valid) return invalid;
+  if ((uint64_t)a.count * b.count > 256) return invalid;
+  struct poly product = {.is_valid = true};
+  for (uint32_t i = 0; i < a.count; i++)
+    for (uint32_t k = 0; k < b.count; k++) {
+      struct poly one = poly_constant(facts, 1);
+      struct poly_term *term = one.terms;
+      const struct poly_term *x = &a.terms[i], *y = &b.terms[k];
+      if (x->degree + y->degree > POLY_MAX_DEGREE) return invalid;
+      if (__builtin_mul_overflow(x->coefficient, y->coefficient, &term->coefficient)) return invalid;
+      uint32_t p = 0, q = 0;
+      while (p < x->degree || q < y->degree)
+        term->atoms[term->degree++] =
+            q == y->degree || (p < x->degree && x->atoms[p] <= y->atoms[q]) ? x->atoms[p++] : y->atoms[q++];
+      product = poly_add(facts, product, one);
+      if (!product.is_valid) return invalid;
+    }
+  return product;
+}
+
+bool poly_is_zero(struct poly p) { return p.is_valid && p.count == 0; }
+
+bool poly_is_constant(struct poly p, int64_t *value) {
+  if (!p.is_valid || p.count > 1 || (p.count == 1 && p.terms[0].degree)) return false;
+  *value = p.count ? p.terms[0].coefficient : 0;
+  return true;
+}
+
+bool poly_equal(struct facts *facts, struct poly a, struct poly b) { return poly_is_zero(poly_sub(facts, a, b)); }
+
+struct poly poly_of(struct facts *facts, const struct ir_expr *e) {
+  switch ((int)e->op) {
+  case OP_CONST:
+    return ir_is_const(e) ? poly_constant(facts, e->integer) : invalid;
+  case OP_VAR: {
+    if (!type_is_integer(e->type)) return invalid;
+    if (e->var->constant) return poly_of(facts, e->var->constant);
+    uint32_t atom = atom_of_var(facts, e->var);
+    return atom_at(facts, atom)->is_defined ? atom_at(facts, atom)->value : poly_atom(facts, atom);
+  }
+  case OP_ADD: return poly_add(facts, poly_of(facts, e->args[0]), poly_of(facts, e->args[1]));
+  case OP_SUB: return poly_sub(facts, poly_of(facts, e->args[0]), poly_of(facts, e->args[1]));
+  case OP_MUL: {
+    struct poly product = poly_mul(facts, poly_of(facts, e->args[0]), poly_of(facts, e->args[1]));
+    if (product.is_valid) return product;
+    break;
+  }
+  case OP_NEG: return poly_sub(facts, poly_constant(facts, 0), poly_of(facts, e->args[0]));
+  case OP_CAST: // sizes, axes and what is made of them stay below 2^63 by the kernel's requirements
+    if (type_bits(e->type) == 64 && type_is_integer(e->args[0]->type) &&
+        (type_is_signed(e->args[0]->type) || type_bits(e->args[0]->type) < 64))
+      return poly_of(facts, e->args[0]);
+    break;
+  default: break;
+  }
+  return type_is_integer(e->type) ? poly_atom(facts, atom_of_expr(facts, e)) : invalid;
+}
+
+// --- Facts ----------------------------------------------------------------------------------------------------------
+
+void facts_add_axis(struct facts *facts, struct ir_var *var, struct ir_expr *lo, struct ir_expr *hi) {
+  struct poly one = poly_constant(facts, 1);
+  struct poly low = poly_of(facts, lo), high = poly_of(facts, hi);
+  struct atom *atom = atom_at(facts, atom_of_var(facts, var));
+  atom->is_axis = true;
+  atom->lo = low;
+  atom->hi = poly_sub(facts, high, one);
+  struct poly last = poly_sub(facts, atom->hi, low); // extent - 1 >= 0
+  if (last.is_valid && last.count <= 2 && last.count && last.terms[last.count - 1].degree == 1 &&
+      last.terms[last.count - 1].coefficient == 1 && (last.count == 1 || last.terms[0].coefficient == -1) &&
+      last.terms[0].degree == (last.count == 1)) {
+    struct atom *size = atom_at(facts, last.terms[last.count - 1].atoms[0]);
+    if (!size->is_axis && last.count == 2) {
+      size->is_positive = true;
+      return;
+    }
+  }
+  int64_t constant;
+  if (last.is_valid && !poly_is_constant(last, &constant)) {
+    struct poly *kept = arena_new(facts->arena, struct poly);
+    *kept = last;
+    list_push(facts->arena, &facts->conditions, kept);
+  }
+}
+
+void facts_add_definition(struct facts *facts, struct ir_var *var, struct ir_expr *value) {
+  struct poly p = poly_of(facts, value);
+  if (!p.is_valid) return;
+  struct atom *atom = atom_at(facts, atom_of_var(facts, var));
+  atom->is_defined = true;
+  atom->value = p;
+}
+
+void facts_add_positive(struct facts *facts, struct ir_var *size) {
+  atom_at(facts, atom_of_var(facts, size))->is_positive = true;
+}
+
+static void add_fact(struct facts *facts, struct poly p) {
+  if (!p.is_valid) return;
+  struct poly *kept = arena_new(facts->arena, struct poly);
+  *kept = p;
+  list_push(facts->arena, &facts->conditions, kept);
+}
+
+void facts_add_condition(struct facts *facts, const struct ir_expr *c) {
+  if (c->op == OP_AND && c->type == TYPE_BOOL) {
+    facts_add_condition(facts, c->args[0]);
+    facts_add_condition(facts, c->args[1]);
+    return;
+  }
+  if (c->count != 2 || !type_is_integer(c->args[0]->type)) return;
+  struct poly a = poly_of(facts, c->args[0]), b = poly_of(facts, c->args[1]), one = poly_constant(facts, 1);
+  switch ((int)c->op) {
+  case OP_LT: add_fact(facts, poly_sub(facts, poly_sub(facts, b, a), one)); break;
+  case OP_LE: add_fact(facts, poly_sub(facts, b, a)); break;
+  case OP_GT: add_fact(facts, poly_sub(facts, poly_sub(facts, a, b), one)); break;
+  case OP_GE: add_fact(facts, poly_sub(facts, a, b)); break;
+  case OP_EQ:
+    add_fact(facts, poly_sub(facts, b, a));
+    add_fact(facts, poly_sub(facts, a, b));
+    break;
+  default: break;
+  }
+}
+
+// --- Proofs ---------------------------------------------------------------------------------------------------------
+
+// p with every occurrence of `atom` (of degree one) replaced; false when it occurs in a higher power.
+static bool split_linear(struct facts *facts, struct poly p, uint32_t atom, struct poly *coefficient, struct poly *rest) {
+  *coefficient = *rest = (struct poly){.is_valid = true};
+  coefficient->terms = arena_array(facts->arena, struct poly_term, p.count + 1);
+  rest->terms = arena_array(facts->arena, struct poly_term, p.count + 1);
+  for (uint32_t i = 0; i < p.count; i++) {
+    struct poly_term term = p.terms[i];
+    uint32_t place = 0, hits = 0;
+    for (uint32_t k = 0; k < term.degree; k++)
+      if (term.atoms[k] == atom) hits++, place = k;
+    if (hits > 1) return false;
+    if (!hits) {
+      rest->terms[rest->count++] = term;
+    } else {
+      memmove(term.atoms + place, term.atoms + place + 1, sizeof *term.atoms * (term.degree - place - 1));
+      term.degree--;
+      coefficient->terms[coefficient->count++] = term;
+    }
+  }
+  // dropping one atom keeps terms distinct; restore the order by adding them one by one
+  struct poly sorted = {.is_valid = true};
+  for (uint32_t i = 0; i < coefficient->count; i++)
+    sorted = poly_add(facts, sorted, (struct poly){true, 1, &coefficient->terms[i]});
+  *coefficient = sorted;
+  return sorted.is_valid;
+}
+
+bool poly_linear(struct facts *facts, struct poly p, struct ir_var *var, struct poly *coefficient, struct poly *rest) {
+  return p.is_valid && split_linear(facts, p, atom_of_var(facts, var), coefficient, rest);
+}
+
+static bool poly_mentions(struct poly p, uint32_t atom) {
+  for (uint32_t i = 0; i < p.count; i++)
+    for (uint32_t k = 0; k < p.terms[i].degree; k++)
+      if (p.terms[i].atoms[k] == atom) return true;
+  return false;
+}
+
+// The sign of a polynomial over sizes: 1 never negative, -1 never positive, 0 unknown.
+static int sign_of(struct facts *facts, struct poly p) {
+  bool plus = true, minus = true;
+  for (uint32_t i = 0; i < p.count; i++) {
+    for (uint32_t k = 0; k < p.terms[i].degree; k++) {
+      struct atom *atom = atom_at(facts, p.terms[i].atoms[k]);
+      if (!atom->var || (atom->var->kind != VAR_SIZE && !atom->is_axis)) return 0;
+    }
+    if (p.terms[i].coefficient > 0) minus = false;
+    if (p.terms[i].coefficient < 0) plus = false;
+  }
+  return plus ? 1 : minus ? -1 : 0;
+}
+
+static struct poly replace(struct facts *facts, struct poly coefficient, struct poly value, struct poly rest) {
+  return poly_add(facts, poly_mul(facts, coefficient, value), rest);
+}
+
+// Sizes known to be positive are shifted by one; then every coefficient must be non-negative.
+static bool is_nonnegative_over_sizes(struct facts *facts, struct poly p) {
+  for (uint32_t a = 0; a < facts->atoms.count; a++) {
+    struct atom *atom = atom_at(facts, a);
+    if (!poly_mentions(p, a)) continue;
+    if (!atom->var || atom->var->kind != VAR_SIZE) return false;
+    if (!atom->is_positive) continue;
+    struct poly shifted = {.is_valid = true};
+    struct poly one_more = poly_add(facts, poly_atom(facts, a), poly_constant(facts, 1));
+    for (uint32_t i = 0; i < p.count; i++) {
+      struct poly_term term = p.terms[i];
+      struct poly factor = poly_constant(facts, term.coefficient);
+      for (uint32_t k = 0; k < term.degree; k++)
+        factor = poly_mul(facts, factor, term.atoms[k] == a ? one_more : poly_atom(facts, term.atoms[k]));
+      shifted = poly_add(facts, shifted, factor);
+    }
+    if (!shifted.is_valid) return false;
+    p = shifted;
+  }
+  for (uint32_t i = 0; i < p.count; i++)
+    if (p.terms[i].coefficient < 0) return false;
+  return true;
+}
+
+static bool prove(struct facts *facts, struct poly p, int depth);
+
+// An atom that is an expression: bound it by what it is.
+static bool prove_opaque(struct facts *facts, uint32_t a, struct poly coefficient, struct poly rest, int depth) {
+  const struct ir_expr *e = atom_at(facts, a)->expr;
+  int sign = sign_of(facts, coefficient);
+  if (!sign) return false;
+  struct poly x = e->count > 0 && type_is_integer(e->args[0]->type) ? poly_of(facts, e->args[0]) : invalid;
+  struct poly y = e->count > 1 && type_is_integer(e->args[1]->type) ? poly_of(facts, e->args[1]) : invalid;
+  struct poly zero = poly_constant(facts, 0);
+#define TRY(value) prove(facts, replace(facts, coefficient, (value), rest), depth)
+  switch ((int)e->op) {
+  case OP_MIN: return sign < 0 ? TRY(x) || TRY(y) : TRY(x) && TRY(y);
+  case OP_MAX: return sign > 0 ? TRY(x) || TRY(y) : TRY(x) && TRY(y);
+  case OP_SELECT: {
+    struct poly z = poly_of(facts, e->args[2]);
+    return TRY(y) && TRY(z);
+  }
+  case OP_MOD: case OP_REM:
+    if (!prove(facts, x, depth) || !prove(facts, poly_sub(facts, y, poly_constant(facts, 1)), depth)) return false;
+    return sign > 0 ? TRY(zero) : TRY(poly_sub(facts, y, poly_constant(facts, 1))) || TRY(x);
+  case OP_DIV: case OP_QUO: {
+    int64_t divisor;
+    if (!prove(facts, x, depth) || !prove(facts, poly_sub(facts, y, poly_constant(facts, 1)), depth)) return false;
+    if (sign < 0 && poly_is_constant(y, &divisor)) { // divisor * (rest + c * q) >= 0 with divisor * q <= x
+      struct poly scaled = poly_add(facts, poly_mul(facts, rest, poly_constant(facts, divisor)), poly_mul(facts, coefficient, x));
+      if (prove(facts, scaled, depth)) return true;
+    }
+    if (sign > 0 && poly_is_constant(y, &divisor)) { // divisor * q >= x - (divisor - 1)
+      struct poly least = poly_sub(facts, x, poly_constant(facts, divisor - 1));
+      struct poly scaled = poly_add(facts, poly_mul(facts, rest, poly_constant(facts, divisor)), poly_mul(facts, coefficient, least));
+      if (prove(facts, scaled, depth)) return true;
+    }
+    return sign > 0 ? TRY(zero) : TRY(x);
+  }
+  case OP_CAST: case OP_LOAD: case OP_LOAD_FLAT: case OP_ABS:
+  default:
+    if (type_class_of(e->type) == CLASS_UNSIGNED && sign > 0) return TRY(zero);
+    if (e->op == OP_CAST && type_class_of(e->args[0]->type) == CLASS_UNSIGNED && sign > 0) return TRY(zero);
+    return false;
+  }
+#undef TRY
+}
+
+static bool prove(struct facts *facts, struct poly p, int depth) {
+  if (!p.is_valid || depth <= 0) return false;
+  if (is_nonnegative_over_sizes(facts, p)) return true;
+  // innermost first: axes and expressions were registered in the order of the scope
+  for (uint32_t a = facts->atoms.count; a-- > 0;) {
+    struct atom *atom = atom_at(facts, a);
+    if (!poly_mentions(p, a) || (atom->var && !atom->is_axis)) continue;
+    struct poly coefficient, rest;
+    if (!split_linear(facts, p, a, &coefficient, &rest)) break;
+    if (!atom->var) {
+      if (prove_opaque(facts, a, coefficient, rest, depth - 1)) return true;
+      break;
+    }
+    int sign = sign_of(facts, coefficient);
+    if (!sign) break;
+    if (prove(facts, replace(facts, coefficient, sign > 0 ? atom->lo : atom->hi, rest), depth - 1)) return true;
+    break;
+  }
+  if (depth < MAX_DEPTH - 12) return false; // conditions help at the top levels only, so that the search stays small
+  for (uint32_t i = 0; i < facts->conditions.count; i++) {
+    struct poly *fact = facts->conditions.at[i];
+    if (prove(facts, poly_sub(facts, p, *fact), depth - 6)) return true;
+  }
+  return false;
+}
+
+bool prove_nonnegative(struct facts *facts, struct poly p) { return prove(facts, p, MAX_DEPTH); }
+
+bool prove_less(struct facts *facts, const struct ir_expr *a, const struct ir_expr *b) {
+  struct poly gap = poly_sub(facts, poly_of(facts, b), poly_of(facts, a));
+  return prove_nonnegative(facts, poly_sub(facts, gap, poly_constant(facts, 1)));
+}
+
+bool prove_at_most(struct facts *facts, const struct ir_expr *a, const struct ir_expr *b) {
+  return prove_nonnegative(facts, poly_sub(facts, poly_of(facts, b), poly_of(facts, a)));
+}
+
+bool prove_equal(struct facts *facts, const struct ir_expr *a, const struct ir_expr *b) {
+  struct poly gap = poly_sub(facts, poly_of(facts, b), poly_of(facts, a));
+  if (poly_is_zero(gap)) return true;
+  return prove_nonnegative(facts, gap) && prove_nonnegative(facts, poly_sub(facts, poly_constant(facts, 0), gap));
+}
+
+bool prove_divides(struct facts *facts, const struct ir_expr *b, const struct ir_expr *a) {
+  struct poly p = poly_of(facts, a), d = poly_of(facts, b);
+  int64_t divisor;
+  if (!p.is_valid || !d.is_valid) return false;
+  if (poly_is_zero(p)) return true;
+  if (poly_is_constant(d, &divisor)) {
+    if (divisor == 0) return false;
+    struct poly remaining = {.is_valid = true};
+    for (uint32_t i = 0; i < p.count; i++)
+      if (p.terms[i].coefficient % divisor) {
+        struct poly one = {true, 1, &p.terms[i]};
+        remaining = poly_add(facts, remaining, one);
+      }
+    if (poly_is_zero(remaining)) return true;
+    // a condition a % b == 0, known as 0 <= a % b <= 0
+    for (uint32_t k = 0; k < facts->atoms.count; k++) {
+      struct atom *atom = atom_at(facts, k);
+      if (atom->var || (atom->expr->op != OP_MOD && atom->expr->op != OP_REM)) continue;
+      int64_t modulus;
+      struct poly operand = poly_of(facts, atom->expr->args[0]);
+      if (!poly_is_constant(poly_of(facts, atom->expr->args[1]), &modulus) || modulus % divisor) continue;
+      if (!poly_equal(facts, operand, remaining)) continue;
+      for (uint32_t c = 0; c < facts->conditions.count; c++) {
+        struct poly *fact = facts->conditions.at[c]; // - (a % b) >= 0
+        if (poly_equal(facts, *fact, poly_sub(facts, poly_constant(facts, 0), poly_atom(facts, k)))) return true;
+      }
+    }
+    return false;
+  }
+  if (d.count != 1) return false;
+  for (uint32_t i = 0; i < p.count; i++) { // a product of sizes: every term holds all of them
+    if (p.terms[i].coefficient % d.terms[0].coefficient) return false;
+    uint32_t found = 0;
+    for (uint32_t k = 0; k < p.terms[i].degree && found < d.terms[0].degree; k++)
+      if (p.terms[i].atoms[k] == d.terms[0].atoms[found]) found++;
+    if (found < d.terms[0].degree) return false;
+  }
+  return true;
+}
+
+struct ir_expr *poly_to_expr(struct facts *facts, struct poly p) {
+  if (!p.is_valid) return NULL;
+  struct arena *arena = facts->arena;
+  struct ir_expr *sum = ir_int(arena, TYPE_I64, 0);
+  for (uint32_t i = 0; i < p.count; i++) {
+    struct ir_expr *term = ir_int(arena, TYPE_I64, p.terms[i].coefficient);
+    for (uint32_t k = 0; k < p.terms[i].degree; k++) {
+      struct atom *atom = atom_at(facts, p.terms[i].atoms[k]);
+      struct ir_expr *factor = atom->var ? ir_ref(arena, atom->var) : (struct ir_expr *)atom->expr;
+      term = ir_binary(arena, OP_MUL, term, ir_cast(arena, TYPE_I64, factor));
+    }
+    sum = ir_binary(arena, OP_ADD, sum, term);
+  }
+  return sum;
+}
+
+struct ir_expr *poly_minimum_expr(struct facts *facts, struct poly p) {
+  for (int round = 0; p.is_valid && round < MAX_DEPTH; round++) {
+    bool done = true;
+    for (uint32_t a = facts->atoms.count; a-- > 0;) {
+      struct atom *atom = atom_at(facts, a);
+      if (!poly_mentions(p, a) || (atom->var && !atom->is_axis)) continue;
+      struct poly coefficient, rest;
+      if (!atom->var || !split_linear(facts, p, a, &coefficient, &rest)) return NULL;
+      int sign = sign_of(facts, coefficient);
+      if (!sign) return NULL;
+      p = replace(facts, coefficient, sign > 0 ? atom->lo : atom->hi, rest);
+      done = false;
+      break;
+    }
+    if (done) {
+      for (uint32_t i = 0; i < p.count; i++)
+        for (uint32_t k = 0; k < p.terms[i].degree; k++) {
+          struct atom *atom = atom_at(facts, p.terms[i].atoms[k]);
+          if (!atom->var || atom->var->kind != VAR_SIZE) return NULL;
+        }
+      return poly_to_expr(facts, p);
+    }
+  }
+  return NULL;
+}
