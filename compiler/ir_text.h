@@ -1,0 +1,23 @@
+// What the printer and the reader of IR text share; nobody else includes it.
+#ifndef RED_COMPILER_IR_TEXT_H
+#define RED_COMPILER_IR_TEXT_H
+
+#include "compiler/ir.h"
+
+enum { IR_TEXT_VERSION = 1 };
+
+// Spellings, by enum value.
+extern const char *const ir_bind_names[BIND_VECTOR + 1];
+extern const char *const ir_form_names[FORM_TREE + 1];
+extern const char *const ir_directive_names[DIRECTIVE_JOIN + 1];
+
+// The type that an operation has unless another one is spelled behind it: by its rule, from its operands.
+enum type ir_inferred_type(enum op op, struct ir_expr *const *args, uint32_t count, const struct ir_mem *mem);
+
+static inline bool ir_op_has_mem(enum op op) {
+  return op == OP_LOAD || op == OP_LOAD_FLAT || op == OP_DIM || op == OP_STRIDE || op == OP_ADDRESS;
+}
+// Whether the dimension is an argument in the text.
+static inline bool ir_op_has_dimension(enum op op) { return op == OP_DIM || op == OP_STRIDE; }
+
+#endif

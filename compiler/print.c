@@ -1,0 +1,702 @@
+// The IR as text: ir_print, ir_print_expr. docs/ir.md describes the form; read.c reads it back, exactly:
+// printing what was read from a dump gives the same bytes.
+//
+// An operation's type follows from its operands (ir_inferred_type); where a node's type is
+// another one, it is spelled behind the operation, so that nothing is guessed even for IR that does not
+// verify.
+#include "compiler/ir_text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct printer {
+  struct text *out;
+  const struct ir_module *module; // NULL for a lone expression
+  struct list files;              // file numbers of ranges, in the order of their first use
+  uint32_t indent;
+  bool in_directive; // a VAR of kind AXIS stands for extent(x)
+};
+
+const char *const ir_bind_names[] = {
+    [BIND_SERIAL] = "serial",     [BIND_BLOCK_X] = "block.x",   [BIND_BLOCK_Y] = "block.y",
+    [BIND_BLOCK_Z] = "block.z",   [BIND_THREAD_X] = "thread.x", [BIND_THREAD_Y] = "thread.y",
+    [BIND_THREAD_Z] = "thread.z", [BIND_VECTOR] = "vector",
+};
+const char *const ir_form_names[] = {[FORM_AUTO] = "auto", [FORM_SHUFFLE] = "shuffle", [FORM_TREE] = "tree"};
+const char *const ir_directive_names[] = {
+    [DIRECTIVE_SPLIT_BY] = "split_by",   [DIRECTIVE_SPLIT_INTO] = "split_into",
+    [DIRECTIVE_FUSE] = "fuse",           [DIRECTIVE_REORDER] = "reorder",
+    [DIRECTIVE_BIND] = "bind",           [DIRECTIVE_UNROLL] = "unroll",
+    [DIRECTIVE_VECTORIZE] = "vectorize", [DIRECTIVE_ALLREDUCE] = "allreduce",
+    [DIRECTIVE_JOIN] = "join",
+};
+
+enum type ir_inferred_type(enum op op, struct ir_expr *const *args, uint32_t count,
+                           const struct ir_mem *mem) {
+  switch (op_table[op].rule) {
+  case RULE_SAME: return count > 0 ? args[0]->type : TYPE_INDEX;
+  case RULE_SELECT:
+  case RULE_SHUFFLE: return count > 1 ? args[1]->type : TYPE_INDEX;
+  case RULE_COMPARE:
+  case RULE_PREDICATE: return TYPE_BOOL;
+  case RULE_MEMORY: return mem ? mem->type : TYPE_INDEX;
+  case RULE_FACT: return TYPE_I64;
+  case RULE_SPECIAL:
+  case RULE_NONE:
+  case RULE_CONVERT: return TYPE_INDEX;
+  }
+  return TYPE_INDEX;
+}
+
+// ---- Names, strings, ranges
+
+static bool is_plain_name(const char *name) {
+  static const char *const reserved[] = {"true", "false", "inf", "nan"};
+  for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
+    if (strcmp(name, reserved[i]) == 0) return false;
+  for (const char *c = name; *c; c++) {
+    bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || *c == '_';
+    if (!letter && (c == name || *c < '0' || *c > '9')) return false;
+  }
+  return *name != 0;
+}
+
+static void print_quoted(struct printer *p, const char *string, char quote) {
+  text_append(p->out, &quote, 1);
+  for (const char *c = string; *c; c++) {
+    unsigned char byte = (unsigned char)*c;
+    if (*c == quote || *c == '\\')
+      text_printf(p->out, "\\%c", *c);
+    else if (*c == '\n')
+      text_puts(p->out, "\\n");
+    else if (byte < ' ' || byte == 0x7f)
+      text_printf(p->out, "\\x%02x", byte);
+    else
+      text_append(p->out, c, 1);
+  }
+  text_append(p->out, &quote, 1);
+}
+
+static void print_name(struct printer *p, const char *name) {
+  if (!name) name = "";
+  if (is_plain_name(name))
+    text_puts(p->out, name);
+  else
+    print_quoted(p, name, '`');
+}
+
+// ` "label"` where it is not the name itself.
+static void print_label(struct printer *p, const char *name, const char *label) {
+  if (!label || (name && strcmp(name, label) == 0)) return;
+  text_puts(p->out, " ");
+  print_quoted(p, label, '"');
+}
+
+static uint32_t file_number(struct printer *p, uint32_t file) {
+  for (uint32_t i = 0; i < p->files.count; i++)
+    if ((uintptr_t)p->files.at[i] == file) return i;
+  list_push(p->module->arena, &p->files, (void *)(uintptr_t)file);
+  return p->files.count - 1;
+}
+
+// ` @line:column-line:column`, or nothing where there is no place.
+static void print_range(struct printer *p, struct range range) {
+  if (!range.line) return;
+  uint32_t file = file_number(p, range.file);
+  text_puts(p->out, " @");
+  if (file) text_printf(p->out, "%u/", file);
+  text_printf(p->out, "%u:%u-%u:%u", range.line, range.column, range.end_line, range.end_column);
+}
+
+static bool same_range(struct range a, struct range b) {
+  if (!a.line || !b.line) return !a.line && !b.line;
+  return a.line == b.line && a.column == b.column && a.end_line == b.end_line &&
+         a.end_column == b.end_column && a.file == b.file;
+}
+
+static void begin_line(struct printer *p) {
+  for (uint32_t i = 0; i < p->indent; i++) text_puts(p->out, "  ");
+}
+
+static void open_brace(struct printer *p) {
+  text_puts(p->out, " {\n");
+  p->indent++;
+}
+
+static void close_brace(struct printer *p) {
+  p->indent--;
+  begin_line(p);
+  text_puts(p->out, "}\n");
+}
+
+// ---- Expressions
+
+// The shortest decimal that reads back as this value of this type; without regard to the locale's decimal
+// point.
+static bool print_decimal(struct printer *p, double value, bool is_f32) {
+  char spelled[64], digits[32];
+  int precision = 0;
+  for (;; precision++) {
+    if (precision > 17) return false;
+    snprintf(spelled, sizeof spelled, "%.*e", precision, value);
+    if (is_f32 ? (double)strtof(spelled, NULL) == value : strtod(spelled, NULL) == value) break;
+  }
+  int count = 0, exponent = 0;
+  for (const char *c = spelled; *c; c++) {
+    if (*c >= '0' && *c <= '9' && count < 31) digits[count++] = *c;
+    if (*c == 'e') {
+      exponent = atoi(c + 1);
+      break;
+    }
+  }
+  if (signbit(value)) text_puts(p->out, "-");
+  if (exponent < -5 || exponent > 15) {
+    text_append(p->out, digits, 1);
+    if (count > 1) {
+      text_puts(p->out, ".");
+      text_append(p->out, digits + 1, (size_t)count - 1);
+    }
+    text_printf(p->out, "e%d", exponent);
+    return true;
+  }
+  if (exponent < 0) text_puts(p->out, "0.");
+  for (int i = exponent + 1; i < 0; i++) text_puts(p->out, "0");
+  for (int i = 0; i < count || i <= exponent; i++) {
+    if (i > 0 && i == exponent + 1) text_puts(p->out, ".");
+    text_append(p->out, i < count ? digits + i : "0", 1);
+  }
+  if (count <= exponent + 1) text_puts(p->out, ".0");
+  return true;
+}
+
+static void print_number(struct printer *p, double value, enum type type) {
+  uint64_t bits, quiet = UINT64_C(0x7ff8000000000000);
+  memcpy(&bits, &value, sizeof bits);
+  if (isinf(value))
+    text_puts(p->out, value > 0 ? "inf" : "-inf");
+  else if (isnan(value) && bits == quiet)
+    text_puts(p->out, "nan");
+  else if (isnan(value) || !print_decimal(p, value, type == TYPE_F32))
+    text_printf(p->out, "bits(0x%016" PRIx64 ")", bits);
+  text_printf(p->out, ":%s", type_name(type));
+}
+
+static void print_constant(struct printer *p, const struct ir_expr *e) {
+  if (type_is_float(e->type))
+    print_number(p, e->number, e->type);
+  else if (e->type == TYPE_BOOL && (uint64_t)e->integer <= 1)
+    text_puts(p->out, e->integer ? "true" : "false");
+  else if (e->type == TYPE_U64)
+    text_printf(p->out, "%" PRIu64 ":u64", (uint64_t)e->integer);
+  else
+    text_printf(p->out, "%" PRId64 ":%s", e->integer, type_name(e->type));
+}
+
+static void print_variable(struct printer *p, const struct ir_expr *e) {
+  if (p->in_directive && e->var->kind == VAR_AXIS) {
+    text_puts(p->out, e->type == TYPE_INDEX ? "extent(" : "extent.");
+    if (e->type != TYPE_INDEX) text_printf(p->out, "%s(", type_name(e->type));
+    print_name(p, e->var->name);
+    text_puts(p->out, ")");
+    return;
+  }
+  print_name(p, e->var->name);
+  if (e->type != e->var->type) text_printf(p->out, ":%s", type_name(e->type));
+}
+
+static void print_special(struct printer *p, const struct ir_expr *e) {
+  text_printf(p->out, "%s.", op_table[e->op].spelling);
+  if (e->dimension < 3)
+    text_append(p->out, &"xyz"[e->dimension], 1);
+  else
+    text_printf(p->out, "%u", e->dimension);
+  if (e->type != TYPE_INDEX) text_printf(p->out, ":%s", type_name(e->type));
+}
+
+static void print_expr(struct printer *p, const struct ir_expr *e) {
+  if (!e) {
+    text_puts(p->out, "?");
+    return;
+  }
+  if (e->op == OP_CONST) {
+    print_constant(p, e);
+    return;
+  }
+  if (e->op == OP_VAR) {
+    print_variable(p, e);
+    return;
+  }
+  const struct op_info *info = &op_table[e->op];
+  if (info->rule == RULE_SPECIAL) {
+    print_special(p, e);
+    return;
+  }
+  bool has_mem = ir_op_has_mem(e->op);
+  text_puts(p->out, info->spelling);
+  if (info->rule == RULE_CONVERT ||
+      e->type != ir_inferred_type(e->op, e->args, e->count, has_mem ? e->mem : NULL))
+    text_printf(p->out, ".%s", type_name(e->type));
+  const char *separator = "(";
+  if (has_mem) {
+    text_puts(p->out, separator);
+    print_name(p, e->mem ? e->mem->name : NULL);
+    separator = ", ";
+  }
+  if (ir_op_has_dimension(e->op)) {
+    text_printf(p->out, "%s%u", separator, e->dimension);
+    separator = ", ";
+  }
+  for (uint32_t i = 0; i < e->count; i++) {
+    text_puts(p->out, separator);
+    print_expr(p, e->args[i]);
+    separator = ", ";
+  }
+  text_puts(p->out, separator[0] == '(' ? "()" : ")");
+}
+
+void ir_print_expr(const struct ir_expr *e, struct text *out) {
+  struct printer p = {.out = out};
+  print_expr(&p, e);
+}
+
+// `(a, b)`, or with brackets.
+static void print_exprs(struct printer *p, const struct list *exprs, const char *brackets) {
+  text_append(p->out, brackets, 1);
+  for (uint32_t i = 0; i < exprs->count; i++) {
+    if (i) text_puts(p->out, ", ");
+    print_expr(p, list_at(exprs, struct ir_expr, i));
+  }
+  text_append(p->out, brackets + 1, 1);
+}
+
+// ---- Declarations
+
+// `name "label": type @range`; the range where it is not that of the statement around it.
+static void print_var(struct printer *p, const struct ir_var *var, struct range around) {
+  print_name(p, var->name);
+  print_label(p, var->name, var->label);
+  text_printf(p->out, ": %s", type_name(var->type));
+  if (!same_range(var->range, around)) print_range(p, var->range);
+}
+
+static void print_vars(struct printer *p, const struct list *vars, struct range around) {
+  text_puts(p->out, "(");
+  for (uint32_t i = 0; i < vars->count; i++) {
+    if (i) text_puts(p->out, ", ");
+    print_var(p, list_at(vars, struct ir_var, i), around);
+  }
+  text_puts(p->out, ")");
+}
+
+static void print_mem(struct printer *p, const char *keyword, const struct ir_mem *mem) {
+  begin_line(p);
+  text_printf(p->out, "%s ", keyword);
+  print_name(p, mem->name);
+  print_label(p, mem->name, mem->label);
+  text_printf(p->out, ": %s", type_name(mem->type));
+  print_exprs(p, &mem->dims, "[]");
+  text_puts(p->out, " strides ");
+  print_exprs(p, &mem->strides, "[]");
+  text_printf(p->out, " align %u", mem->alignment);
+  if (mem->is_output) text_puts(p->out, " out");
+  if (mem->is_read) text_puts(p->out, " read");
+  if (mem->is_strided) text_puts(p->out, " strided");
+  if (mem->parameter) text_printf(p->out, " parameter %u", mem->parameter);
+  print_range(p, mem->range);
+  text_puts(p->out, "\n");
+}
+
+// ---- Statements
+
+static void print_unroll(struct printer *p, uint32_t unroll) {
+  if (unroll == 1)
+    text_puts(p->out, " unroll never");
+  else if (unroll == UINT32_MAX)
+    text_puts(p->out, " unroll whole");
+  else if (unroll)
+    text_printf(p->out, " unroll %u", unroll);
+}
+
+static void print_block(struct printer *p, const struct list *block);
+
+static void print_store(struct printer *p, const struct ir_mem *mem, const struct list *indices, bool is_flat,
+                        const struct ir_expr *value) {
+  text_puts(p->out, is_flat ? "store_flat " : "store ");
+  print_name(p, mem ? mem->name : NULL);
+  print_exprs(p, indices, "[]");
+  text_puts(p->out, " = ");
+  print_expr(p, value);
+}
+
+static void print_definition(struct printer *p, const char *keyword, const struct ir_stmt *s) {
+  text_printf(p->out, "%s ", keyword);
+  print_var(p, s->var, s->range);
+  text_puts(p->out, " = ");
+  print_expr(p, s->value);
+}
+
+static void print_allreduce(struct printer *p, const struct ir_stmt *s) {
+  text_puts(p->out, "allreduce ");
+  print_vars(p, &s->results, s->range);
+  text_puts(p->out, " = ");
+  print_name(p, s->reducer ? s->reducer->name : NULL);
+  print_exprs(p, &s->inputs, "()");
+  text_puts(p->out, " over");
+  if (!(s->thread_axes & 7)) text_puts(p->out, " none");
+  for (uint32_t i = 0; i < 3; i++)
+    if (s->thread_axes >> i & 1) text_printf(p->out, " %c", "xyz"[i]);
+  if (s->result_in_all) text_puts(p->out, " all");
+  text_printf(p->out, " form %s", ir_form_names[s->form]);
+}
+
+static void print_for(struct printer *p, const struct ir_stmt *s) {
+  text_puts(p->out, "for ");
+  print_var(p, s->var, s->range);
+  text_puts(p->out, " in ");
+  print_expr(p, s->lo);
+  text_puts(p->out, " .. ");
+  print_expr(p, s->hi);
+  print_unroll(p, s->unroll);
+  print_range(p, s->range);
+  open_brace(p);
+  print_block(p, &s->body);
+  close_brace(p);
+}
+
+static void print_if(struct printer *p, const struct ir_stmt *s) {
+  text_puts(p->out, "if ");
+  print_expr(p, s->value);
+  print_range(p, s->range);
+  open_brace(p);
+  print_block(p, &s->body);
+  if (s->otherwise.count) {
+    p->indent--;
+    begin_line(p);
+    text_puts(p->out, "} else");
+    open_brace(p);
+    print_block(p, &s->otherwise);
+  }
+  close_brace(p);
+}
+
+static void print_stmt(struct printer *p, const struct ir_stmt *s) {
+  begin_line(p);
+  switch (s->kind) {
+  case IR_LET: print_definition(p, "let", s); break;
+  case IR_VAR: print_definition(p, "var", s); break;
+  case IR_SET:
+    text_puts(p->out, "set ");
+    print_name(p, s->var->name);
+    text_puts(p->out, " = ");
+    print_expr(p, s->value);
+    break;
+  case IR_STORE: print_store(p, s->mem, &s->indices, s->is_flat, s->value); break;
+  case IR_FOR: print_for(p, s); return;
+  case IR_IF: print_if(p, s); return;
+  case IR_ALLREDUCE: print_allreduce(p, s); break;
+  case IR_BARRIER: text_puts(p->out, "barrier"); break;
+  case IR_SYNCWARP:
+    text_puts(p->out, "syncwarp ");
+    print_expr(p, s->value);
+    break;
+  }
+  print_range(p, s->range);
+  text_puts(p->out, "\n");
+}
+
+static void print_block(struct printer *p, const struct list *block) {
+  for (uint32_t i = 0; i < block->count; i++) print_stmt(p, list_at(block, struct ir_stmt, i));
+}
+
+// ---- Reducers
+
+static void print_function(struct printer *p, const char *keyword, const struct ir_function *function) {
+  begin_line(p);
+  text_printf(p->out, "%s ", keyword);
+  print_vars(p, &function->params, (struct range){0});
+  open_brace(p);
+  print_block(p, &function->lets);
+  begin_line(p);
+  text_puts(p->out, "result ");
+  print_exprs(p, &function->results, "()");
+  text_puts(p->out, "\n");
+  close_brace(p);
+}
+
+static void print_reducer(struct printer *p, const struct ir_reducer *reducer) {
+  text_puts(p->out, "\nreducer ");
+  print_name(p, reducer->name);
+  if (reducer->is_ordered) text_puts(p->out, " ordered");
+  if (reducer->is_commutative_bitwise) text_puts(p->out, " commutative");
+  print_range(p, reducer->range);
+  open_brace(p);
+  begin_line(p);
+  text_puts(p->out, "identity ");
+  print_exprs(p, &reducer->identity, "()");
+  text_puts(p->out, "\n");
+  print_function(p, "combine", &reducer->combine);
+  if (reducer->update.params.count) print_function(p, "update", &reducer->update);
+  close_brace(p);
+}
+
+// ---- Entries
+
+static void print_condition(struct printer *p, const char *keyword,
+                            const struct ir_requirement *requirement) {
+  begin_line(p);
+  text_printf(p->out, "%s ", keyword);
+  print_expr(p, requirement->condition);
+  text_puts(p->out, " ");
+  print_quoted(p, requirement->message ? requirement->message : "", '"');
+  print_range(p, requirement->range);
+  text_puts(p->out, "\n");
+}
+
+static void print_names(struct printer *p, const char *keyword, const struct list *names) {
+  if (!names->count) return;
+  text_printf(p->out, " %s (", keyword);
+  for (uint32_t i = 0; i < names->count; i++) {
+    if (i) text_puts(p->out, ", ");
+    print_name(p, list_at(names, const char, i));
+  }
+  text_puts(p->out, ")");
+}
+
+// Whether the stages are one empty name for each axis: what the reader takes for a list that is not there.
+static bool names_no_stage(const struct ir_directive *directive) {
+  for (uint32_t i = 0; i < directive->stages.count; i++)
+    if (*list_at(&directive->stages, const char, i)) return false;
+  return directive->stages.count == directive->axes.count;
+}
+
+static void print_directive(struct printer *p, const struct ir_directive *directive) {
+  begin_line(p);
+  text_printf(p->out, "directive %s", ir_directive_names[directive->kind]);
+  if (!names_no_stage(directive)) print_names(p, "stages", &directive->stages);
+  print_names(p, "axes", &directive->axes);
+  if (directive->axis_places.count) {
+    text_puts(p->out, " places (");
+    for (uint32_t i = 0; i < directive->axis_places.count; i++) {
+      const struct range *place = list_at(&directive->axis_places, struct range, i);
+      if (i) text_puts(p->out, ",");
+      if (!place->line) text_puts(p->out, " none");
+      print_range(p, *place);
+    }
+    text_puts(p->out, " )");
+  }
+  print_names(p, "names", &directive->names);
+  if (directive->factor) {
+    text_puts(p->out, " factor ");
+    p->in_directive = true;
+    print_expr(p, directive->factor);
+    p->in_directive = false;
+  }
+  if (directive->bind != BIND_SERIAL) text_printf(p->out, " bind %s", ir_bind_names[directive->bind]);
+  if (directive->form != FORM_AUTO) text_printf(p->out, " form %s", ir_form_names[directive->form]);
+  print_range(p, directive->range);
+  text_puts(p->out, "\n");
+}
+
+static void print_axis(struct printer *p, const struct ir_axis *axis) {
+  begin_line(p);
+  text_puts(p->out, "axis ");
+  print_var(p, axis->var, axis->range);
+  text_puts(p->out, " extent ");
+  print_expr(p, axis->extent);
+  if (axis->bind != BIND_SERIAL) text_printf(p->out, " bind %s", ir_bind_names[axis->bind]);
+  print_unroll(p, axis->unroll);
+  print_range(p, axis->range);
+  if (axis->bound_at.line) {
+    text_puts(p->out, " bound");
+    print_range(p, axis->bound_at);
+  }
+  text_puts(p->out, "\n");
+}
+
+static void print_stage_list(struct printer *p, const char *keyword, const struct list *exprs) {
+  if (!exprs->count) return;
+  begin_line(p);
+  text_printf(p->out, "%s ", keyword);
+  print_exprs(p, exprs, "()");
+  text_puts(p->out, "\n");
+}
+
+static void print_reduce(struct printer *p, const struct ir_stage *stage) {
+  begin_line(p);
+  text_puts(p->out, "reducer ");
+  print_name(p, stage->reducer ? stage->reducer->name : NULL);
+  text_puts(p->out, "\n");
+  print_stage_list(p, "operands", &stage->operands);
+  print_stage_list(p, "init", &stage->init);
+  begin_line(p);
+  text_puts(p->out, "results ");
+  print_vars(p, &stage->results, stage->range);
+  text_puts(p->out, "\n");
+}
+
+static void print_stage(struct printer *p, const struct ir_stage *stage) {
+  begin_line(p);
+  text_printf(p->out, "stage %s ", stage->kind == STAGE_REDUCE ? "reduce" : "store");
+  print_quoted(p, stage->label ? stage->label : "", '"');
+  print_range(p, stage->range);
+  open_brace(p);
+  if (stage->axes.count) {
+    begin_line(p);
+    text_puts(p->out, "axes (");
+    for (uint32_t i = 0; i < stage->axes.count; i++) {
+      const struct ir_stage_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i);
+      if (i) text_puts(p->out, ", ");
+      print_name(p, axis->axis->var->name);
+      text_puts(p->out, axis->is_reduction ? " reduction" : " parallel");
+    }
+    text_puts(p->out, ")\n");
+  }
+  for (uint32_t i = 0; i < stage->derived.count; i++) {
+    const struct ir_stmt *s = list_at(&stage->derived, struct ir_stmt, i);
+    begin_line(p);
+    print_definition(p, "derive", s);
+    print_range(p, s->range);
+    text_puts(p->out, "\n");
+  }
+  print_stage_list(p, "guards", &stage->guards);
+  print_block(p, &stage->lets);
+  if (stage->kind == STAGE_REDUCE) {
+    print_reduce(p, stage);
+  } else {
+    begin_line(p);
+    print_store(p, stage->mem, &stage->indices, false, stage->value);
+    text_puts(p->out, "\n");
+  }
+  close_brace(p);
+}
+
+static void print_launch(struct printer *p, const struct ir_entry *entry) {
+  if (entry->block[0] || entry->block[1] || entry->block[2]) {
+    begin_line(p);
+    text_printf(p->out, "block %u %u %u\n", entry->block[0], entry->block[1], entry->block[2]);
+  }
+  for (uint32_t i = 0; i < 3; i++) {
+    if (!entry->grid[i]) continue;
+    begin_line(p);
+    text_printf(p->out, "grid %c ", "xyz"[i]);
+    print_expr(p, entry->grid[i]);
+    text_puts(p->out, "\n");
+  }
+}
+
+static void print_entry(struct printer *p, const struct ir_entry *entry) {
+  text_puts(p->out, "\n");
+  begin_line(p);
+  text_puts(p->out, "entry ");
+  print_name(p, entry->name);
+  text_printf(p->out, " %s index %s", entry->level == LEVEL_STAGES ? "stages" : "program",
+              type_name(entry->index_type));
+  if (entry->schedule && *entry->schedule) {
+    text_puts(p->out, " schedule ");
+    print_quoted(p, entry->schedule, '"');
+  }
+  if (entry->is_automatic) text_puts(p->out, " automatic");
+  if (entry->is_general) text_puts(p->out, " general");
+  print_range(p, entry->range);
+  open_brace(p);
+  if (entry->when) {
+    begin_line(p);
+    text_puts(p->out, "when ");
+    print_expr(p, entry->when);
+    text_puts(p->out, "\n");
+  }
+  for (uint32_t i = 0; i < entry->assumptions.count; i++)
+    print_condition(p, "assume", list_at(&entry->assumptions, struct ir_requirement, i));
+  for (uint32_t i = 0; i < entry->directives.count; i++)
+    print_directive(p, list_at(&entry->directives, struct ir_directive, i));
+  for (uint32_t i = 0; i < entry->axes.count; i++) print_axis(p, list_at(&entry->axes, struct ir_axis, i));
+  for (uint32_t i = 0; i < entry->stages.count; i++)
+    print_stage(p, list_at(&entry->stages, struct ir_stage, i));
+  print_launch(p, entry);
+  for (uint32_t i = 0; i < entry->memory.count; i++) {
+    const struct ir_mem *mem = list_at(&entry->memory, struct ir_mem, i);
+    print_mem(p, mem->space == SPACE_SHARED ? "shared" : mem->space == SPACE_LOCAL ? "local" : "global", mem);
+  }
+  if (entry->body.count) {
+    begin_line(p);
+    text_puts(p->out, "body");
+    open_brace(p);
+    print_block(p, &entry->body);
+    close_brace(p);
+  }
+  close_brace(p);
+}
+
+// ---- Kernels
+
+static void print_sizes(struct printer *p, const struct list *sizes) {
+  for (uint32_t i = 0; i < sizes->count; i++) {
+    const struct ir_var *size = list_at(sizes, struct ir_var, i);
+    begin_line(p);
+    text_puts(p->out, "size ");
+    print_name(p, size->name);
+    print_label(p, size->name, size->label);
+    if (size->type != TYPE_I64) text_printf(p->out, ": %s", type_name(size->type));
+    if (size->constant) {
+      text_puts(p->out, " = ");
+      print_expr(p, size->constant);
+    }
+    print_range(p, size->range);
+    text_puts(p->out, "\n");
+  }
+}
+
+static void print_kernel(struct printer *p, const struct ir_kernel *kernel) {
+  text_puts(p->out, "\nkernel ");
+  print_name(p, kernel->name);
+  print_label(p, kernel->name, kernel->label);
+  print_range(p, kernel->range);
+  open_brace(p);
+  print_sizes(p, &kernel->sizes);
+  for (uint32_t i = 0; i < kernel->scalars.count; i++) {
+    begin_line(p);
+    text_puts(p->out, "scalar ");
+    print_var(p, list_at(&kernel->scalars, struct ir_var, i), (struct range){0});
+    text_puts(p->out, "\n");
+  }
+  for (uint32_t i = 0; i < kernel->tensors.count; i++)
+    print_mem(p, "tensor", list_at(&kernel->tensors, struct ir_mem, i));
+  for (uint32_t i = 0; i < kernel->sizes.count; i++) {
+    const struct ir_var *size = list_at(&kernel->sizes, struct ir_var, i);
+    if (!size->inferred) continue;
+    begin_line(p);
+    text_puts(p->out, "infer ");
+    print_name(p, size->name);
+    text_puts(p->out, " = ");
+    print_expr(p, size->inferred);
+    text_puts(p->out, "\n");
+  }
+  for (uint32_t i = 0; i < kernel->requirements.count; i++)
+    print_condition(p, "require", list_at(&kernel->requirements, struct ir_requirement, i));
+  for (uint32_t i = 0; i < kernel->entries.count; i++)
+    print_entry(p, list_at(&kernel->entries, struct ir_entry, i));
+  close_brace(p);
+}
+
+void ir_print(const struct ir_module *module, struct text *out) {
+  struct text body = {0};
+  struct printer p = {.out = &body, .module = module};
+  for (uint32_t i = 0; i < module->reducers.count; i++)
+    print_reducer(&p, list_at(&module->reducers, struct ir_reducer, i));
+  for (uint32_t i = 0; i < module->kernels.count; i++)
+    print_kernel(&p, list_at(&module->kernels, struct ir_kernel, i));
+  p.out = out;
+  text_printf(out, "red-ir %d\n", IR_TEXT_VERSION);
+  for (uint32_t i = 0; i < p.files.count; i++) {
+    uint32_t file = (uint32_t)(uintptr_t)p.files.at[i];
+    const struct list *sources = &module->diag->sources;
+    text_printf(out, "source %u ", i);
+    print_quoted(&p, file < sources->count ? list_at(sources, struct source, file)->name : "<unknown>", '"');
+    text_puts(out, "\n");
+  }
+  text_append(out, body.data ? body.data : "", body.length);
+  text_free(&body);
+}
