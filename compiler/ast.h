@@ -1,8 +1,8 @@
 // The syntax tree of a .red file: what the parser builds and `check` reads. Names are not resolved here.
 //
 // Nodes live in the compilation's arena. Names are interned nowhere: compare with strcmp. Every node has its range.
-// `depth` of an expression is 1 + the largest depth below; the parser refuses more than AST_MAX_DEPTH, so that
-// recursion over a tree is bounded.
+// `depth` of an expression or statement is 1 + the largest depth below; the parser refuses more than AST_MAX_DEPTH, so
+// that recursion over a tree is bounded.
 #ifndef RED_COMPILER_AST_H
 #define RED_COMPILER_AST_H
 
@@ -95,6 +95,7 @@ enum ast_assign_op {
 struct ast_stmt {
   enum ast_stmt_kind kind;
   struct range range;
+  uint32_t depth; // 1 + the largest depth of statements and expressions below
   struct list axes;             // AST_FOR: struct ast_axis
   struct ast_expr *condition;   // AST_IF
   struct list body;             // AST_FOR, AST_IF: struct ast_stmt
@@ -204,6 +205,7 @@ bool red_parse(struct diag *diag, uint32_t file, struct ast_file *ast);
 // compiler/ast_print.c: prints the tree as .red text that parses to the same tree.
 void ast_print(const struct ast_file *ast, struct text *out);
 void ast_print_expr(const struct ast_expr *expr, struct text *out);
+void ast_print_directive(const struct ast_directive *directive, struct text *out); // with its ';'
 const char *ast_assign_spelling(enum ast_assign_op operation);
 const char *ast_binary_spelling(enum ast_binary_op op);
 const char *ast_unary_spelling(enum ast_unary_op op);
