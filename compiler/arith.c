@@ -13,8 +13,8 @@ int64_t arith_wrap(enum type type, int64_t integer) {
 }
 
 double arith_round(enum type type, double number) {
-  if (type == TYPE_F16) return (double)scalar_from_f16(scalar_to_f16(number));
-  if (type == TYPE_BF16) return (double)scalar_from_bf16(scalar_to_bf16(number));
+  if (type == TYPE_F16) return (double)half_to_float(half_from_double(number));
+  if (type == TYPE_BF16) return (double)bfloat_to_float(bfloat_from_double(number));
   return type == TYPE_F64 ? number : (double)(float)number;
 }
 
@@ -60,8 +60,8 @@ static uint64_t value_bits(struct value a) {
   uint64_t bits = 0;
   float single = (float)a.number;
   switch ((int)a.type) {
-  case TYPE_F16: return scalar_to_f16(a.number);
-  case TYPE_BF16: return scalar_to_bf16(a.number);
+  case TYPE_F16: return half_from_double(a.number);
+  case TYPE_BF16: return bfloat_from_double(a.number);
   case TYPE_F32: memcpy(&bits, &single, sizeof single); return bits;
   case TYPE_F64: memcpy(&bits, &a.number, sizeof bits); return bits;
   default: return (uint64_t)scalar_wrap(a.integer, type_bits(a.type), false);
@@ -79,9 +79,9 @@ bool arith_bitcast(enum type to, struct value a, struct value *out) {
   struct value result = {.type = to};
   float single;
   if (to == TYPE_F16) {
-    result.number = (double)scalar_from_f16((uint16_t)bits);
+    result.number = (double)half_to_float((uint16_t)bits);
   } else if (to == TYPE_BF16) {
-    result.number = (double)scalar_from_bf16((uint16_t)bits);
+    result.number = (double)bfloat_to_float((uint16_t)bits);
   } else if (to == TYPE_F32) {
     uint32_t low = (uint32_t)bits;
     memcpy(&single, &low, sizeof single);
