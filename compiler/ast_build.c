@@ -139,7 +139,7 @@ static void check_word(struct diag *diag, const struct ast_name *word, const cha
     }
     text_printf(&expected, "%s'%s'", i == 0 ? "" : words[i + 1] ? ", " : " or ", words[i]);
   }
-  diag_error(diag, ERROR_SYNTAX, word->range, "unexpected '%s', expected %s", word->text, expected.data);
+  diag_error(diag, ERROR_SYNTAX, word->range, "unexpected name '%s', expected %s", word->text, expected.data);
   text_free(&expected);
 }
 

@@ -53,6 +53,7 @@ static char dimension(struct red_parser *parser, const char *text, struct range 
 %define api.location.type {struct range}
 %define parse.error custom
 %define parse.lac full
+%define lr.default-reduction consistent
 %expect 0
 %param {struct red_parser *parser}
 %initial-action { @$ = (struct range){1, 1, 1, 1, parser->file}; }
@@ -173,9 +174,18 @@ binders:
 
 // ---- Kernels
 
+// A header with an error does not hide the errors of the body.
 kernel:
-    KERNEL identifier type_params '(' inputs ')' ARROW '(' params ')' block
+    kernel_word identifier type_params '(' inputs ')' ARROW '(' params ')' block
     { $$ = MAKE(kernel, @$, .name = NAME_OF($2, @2), .type_params = $3, .inputs = $5, .outputs = $9, .body = $11); }
+  | kernel_word error block
+    { $$ = MAKE(kernel, @$, .name = NAME_OF("", @1), .body = $3); }
+  | kernel_word error
+    { $$ = MAKE(kernel, @$, .name = NAME_OF("", @1)); }
+  ;
+
+kernel_word:
+    KERNEL  { yyerrok; }
   ;
 
 type_params:
@@ -199,9 +209,11 @@ param:
   | identifier ':' identifier '[' exprs ']'
     { $$ = MAKE(param, @$, .name = NAME_OF($1, @1), .type = NAME_OF($3, @3), .is_tensor = true, .dims = $5); }
   | identifier ':' identifier '[' exprs ']' STRIDED
-    { $$ = MAKE(param, @$, .name = NAME_OF($1, @1), .type = NAME_OF($3, @3), .is_tensor = true, .dims = $5, .is_strided = true); }
+    { $$ = MAKE(param, @$, .name = NAME_OF($1, @1), .type = NAME_OF($3, @3), .is_tensor = true, .dims = $5,
+                .is_strided = true); }
   | identifier ':' identifier '[' exprs ']' STRIDED '(' strides ')'
-    { $$ = MAKE(param, @$, .name = NAME_OF($1, @1), .type = NAME_OF($3, @3), .is_tensor = true, .dims = $5, .is_strided = true, .has_strides = true, .strides = $9); }
+    { $$ = MAKE(param, @$, .name = NAME_OF($1, @1), .type = NAME_OF($3, @3), .is_tensor = true, .dims = $5,
+                .is_strided = true, .has_strides = true, .strides = $9); }
   ;
 
 strides:
@@ -223,13 +235,13 @@ stride:
 
 block:
     '{' stmts '}'        { $$ = $2; }
-  | '{' stmts error '}'  { $$ = $2; }
+  | '{' stmts error '}'  { $$ = $2; yyerrok; }
   ;
 
 stmts:
     %empty           { $$ = (struct list){0}; }
   | stmts stmt       { $$ = LIST_WITH($1, $2); }
-  | stmts error ';'  { $$ = $1; }
+  | stmts error ';'  { $$ = $1; yyerrok; }
   ;
 
 stmt:
@@ -359,7 +371,8 @@ postfix:
 
 reduction:
     identifier '(' axes opt_guard opt_init ')' body
-    { $$ = EXPR(@$, .kind = AST_REDUCE, .name = NAME_OF($1, @1), .axes = $3, .guard = $4, .init = $5, .args = LIST($7)); }
+    { $$ = EXPR(@$, .kind = AST_REDUCE, .name = NAME_OF($1, @1), .axes = $3, .guard = $4, .init = $5,
+                .args = LIST($7)); }
   ;
 
 opt_guard:
@@ -380,7 +393,7 @@ body:
 
 expr_block:
     '{' lets expr '}'   { $$ = EXPR(@$, .kind = AST_BLOCK, .lets = $2, .args = LIST($3)); }
-  | '{' lets error '}'  { $$ = EXPR(@$, .kind = AST_INT); }
+  | '{' lets error '}'  { $$ = EXPR(@$, .kind = AST_INT); yyerrok; }
   ;
 
 lets:
@@ -392,8 +405,12 @@ lets:
 // ---- Reducers
 
 reducer:
-    REDUCER reducer_body          { $$ = $2; $$->range = @$; }
-  | ORDERED REDUCER reducer_body  { $$ = $3; $$->range = @$; $$->is_ordered = true; }
+    reducer_word reducer_body          { $$ = $2; $$->range = @$; }
+  | ORDERED reducer_word reducer_body  { $$ = $3; $$->range = @$; $$->is_ordered = true; }
+  ;
+
+reducer_word:
+    REDUCER  { yyerrok; }
   ;
 
 reducer_body:
@@ -426,10 +443,20 @@ component:
 // ---- Schedules
 
 schedule:
-    SCHEDULE identifier opt_as opt_when '{' directives '}'
+    schedule_word identifier opt_as opt_when '{' directives '}'
     { $$ = MAKE(schedule, @$, .kernel = NAME_OF($2, @2), .name = NAME_OF($3, @3), .when = $4, .directives = $6); }
-  | SCHEDULE identifier opt_as opt_when '{' directives error '}'
-    { $$ = MAKE(schedule, @$, .kernel = NAME_OF($2, @2), .name = NAME_OF($3, @3), .when = $4, .directives = $6); }
+  | schedule_word identifier opt_as opt_when '{' directives error '}'
+    { $$ = MAKE(schedule, @$, .kernel = NAME_OF($2, @2), .directives = $6); yyerrok; }
+  | schedule_word error '{' directives '}'
+    { $$ = MAKE(schedule, @$, .kernel = NAME_OF("", @1), .directives = $4); }
+  | schedule_word error '{' directives error '}'
+    { $$ = MAKE(schedule, @$, .kernel = NAME_OF("", @1), .directives = $4); yyerrok; }
+  | schedule_word error
+    { $$ = MAKE(schedule, @$, .kernel = NAME_OF("", @1)); }
+  ;
+
+schedule_word:
+    SCHEDULE  { yyerrok; }
   ;
 
 opt_as:
@@ -445,7 +472,7 @@ opt_when:
 directives:
     %empty                    { $$ = (struct list){0}; }
   | directives directive ';'  { $$ = LIST_WITH($1, $2); }
-  | directives error ';'      { $$ = $1; }
+  | directives error ';'      { $$ = $1; yyerrok; }
   ;
 
 directive:
@@ -575,7 +602,7 @@ static void yyerror(const struct range *range, struct red_parser *parser, const 
 
 static char dimension(struct red_parser *parser, const char *text, struct range range) {
   if ((text[0] == 'x' || text[0] == 'y' || text[0] == 'z') && !text[1]) return text[0];
-  diag_error(parser->diag, ERROR_SYNTAX, range, "unexpected '%s', expected 'x', 'y' or 'z'", text);
+  diag_error(parser->diag, ERROR_SYNTAX, range, "unexpected name '%s', expected 'x', 'y' or 'z'", text);
   return 'x';
 }
 
@@ -584,27 +611,21 @@ static char dimension(struct red_parser *parser, const char *text, struct range 
 // Sets of tokens that have a name as a whole. Where all of a set may stand, its name does for them; the other tokens
 // that come along with the set (`quiet`) are not named at all.
 static const struct {
-  const char *words, *tokens, *quiet;
+  const char *words;
+  int tokens[20], quiet[4]; // 0 at the end
 } token_sets[] = {
-    {"a statement", "'for' 'if' 'let' '_' NAME '('", ""},
-    {"an expression", "NAME INTEGER FLOAT '(' '-' '!' '~'", ""},
-    {"a number", "INTEGER FLOAT", ""},
-    {"an operator", "'+' '-' '*' '/' '%' '&' '|' '^' '<<' '>>' '<' '<=' '>' '>=' '==' '!=' '&&' '||' '?'", "'[' '(' '.'"},
-    {"a fold such as '+='", "'+=' '-=' '*=' '&=' '|=' '^=' 'min' 'max' 'fmin' 'fmax'", ""},
+    {"a statement", {FOR, IF, LET, UNDERSCORE, NAME, '('}, {0}},
+    {"an expression", {NAME, INTEGER, FLOAT, '(', '-', '!', '~'}, {0}},
+    {"a number", {INTEGER, FLOAT}, {0}},
+    {"an operator",
+     {'+', '-', '*', '/', '%', '&', '|', '^', SHL, SHR, '<', LE, '>', GE, EQ, NE, AND_THEN, OR_ELSE, '?'},
+     {'[', '(', '.'}},
+    {"a fold such as '+='", {ADD_SET, SUB_SET, MUL_SET, AND_SET, OR_SET, XOR_SET, MIN, MAX, FMIN, FMAX}, {0}},
     {"a directive",
-     "'split' 'fuse' 'tile' 'reorder' 'bind' 'unroll' 'vectorize' 'stage' 'cache' 'blocks' 'join' 'allreduce' 'combine'",
-     ""},
+     {SPLIT, FUSE, TILE, REORDER, BIND, UNROLL, VECTORIZE, STAGE, CACHE, BLOCKS, JOIN, ALLREDUCE, COMBINE},
+     {0}},
 };
 enum { TOKEN_SETS = sizeof token_sets / sizeof *token_sets, NAMED_AT_MOST = 5 };
-
-// Whether the words of `set` include that of `symbol`.
-static bool set_has(const char *set, yysymbol_kind_t symbol) {
-  const char *name = symbol == YYSYMBOL_NAME ? "NAME" : symbol == YYSYMBOL_INTEGER ? "INTEGER" : symbol == YYSYMBOL_FLOAT ? "FLOAT" : yysymbol_name(symbol);
-  size_t length = strlen(name);
-  for (const char *word = set; *word; word += strcspn(word, " "), word += *word == ' ')
-    if (strncmp(word, name, length) == 0 && (word[length] == ' ' || !word[length])) return true;
-  return false;
-}
 
 // Replaces tokens by the names of their sets. Returns how many words there are.
 static int name_expected(bool *expected, const char **words) {
@@ -613,28 +634,31 @@ static int name_expected(bool *expected, const char **words) {
   if (expected[YYSYMBOL_NAME]) // then the words that may be names stand for nothing else
     for (int symbol = YYSYMBOL_MIN; symbol <= YYSYMBOL_NUMBERED; symbol++) expected[symbol] = false;
   for (int i = 0; i < TOKEN_SETS; i++) {
-    bool is_whole = true;
-    for (int symbol = 0; symbol < YYNTOKENS; symbol++)
-      if (!expected[symbol] && set_has(token_sets[i].tokens, (yysymbol_kind_t)symbol)) is_whole = false;
-    if (!is_whole) continue;
+    const int *tokens = token_sets[i].tokens, *quiet = token_sets[i].quiet;
+    while (*tokens && expected[YYTRANSLATE(*tokens)]) tokens++;
+    if (*tokens) continue;
     sets[set_count++] = token_sets[i].words;
-    for (int symbol = 0; symbol < YYNTOKENS; symbol++)
-      if (set_has(token_sets[i].tokens, (yysymbol_kind_t)symbol) || set_has(token_sets[i].quiet, (yysymbol_kind_t)symbol))
-        expected[symbol] = false;
+    for (tokens = token_sets[i].tokens; *tokens; tokens++) expected[YYTRANSLATE(*tokens)] = false;
+    for (; *quiet; quiet++) expected[YYTRANSLATE(*quiet)] = false;
   }
-  for (int symbol = 0; symbol < YYNTOKENS; symbol++)
+  for (int i = 0; i < YYNTOKENS; i++) { // punctuation first: it comes after the words
+    int symbol = (i + YYSYMBOL_SHR + 1) % YYNTOKENS;
     if (expected[symbol]) words[count++] = yysymbol_name((yysymbol_kind_t)symbol);
+  }
   for (int i = 0; i < set_count; i++) words[count++] = sets[i];
   return count;
 }
 
 // "unexpected name 'x'": the token in the words of the source.
-static void describe_found(struct red_parser *parser, yysymbol_kind_t symbol, const struct range *range, struct text *out) {
+static void describe_found(struct red_parser *parser, yysymbol_kind_t symbol, const struct range *range,
+                           struct text *out) {
   if (symbol == YYSYMBOL_YYEOF) {
     text_puts(out, "unexpected end of file");
     return;
   }
-  const char *kind = symbol == YYSYMBOL_NAME ? "name " : symbol == YYSYMBOL_INTEGER || symbol == YYSYMBOL_FLOAT ? "number " : "";
+  const char *kind = "";
+  if (symbol == YYSYMBOL_NAME) kind = "name ";
+  if (symbol == YYSYMBOL_INTEGER || symbol == YYSYMBOL_FLOAT) kind = "number ";
   const struct source *source = list_at(&parser->diag->sources, struct source, parser->file);
   int length = (int)(range->end_column - range->column), most = 40;
   text_printf(out, "unexpected %s'%.*s%s'", kind, length > most ? most : length,
@@ -647,6 +671,7 @@ static int yyreport_syntax_error(const yypcontext_t *context, struct red_parser 
   yysymbol_kind_t symbols[YYNTOKENS];
   int symbol_count = yypcontext_expected_tokens(context, symbols, YYNTOKENS);
   for (int i = 0; i < symbol_count; i++) expected[symbols[i]] = true;
+  bool may_end = expected[YYTRANSLATE(';')];
   const char *words[YYNTOKENS + TOKEN_SETS];
   int count = name_expected(expected, words);
 
@@ -657,6 +682,8 @@ static int yyreport_syntax_error(const yypcontext_t *context, struct red_parser 
     text_printf(&message, "%s%s", i == 0 ? ", expected " : i + 1 == count ? " or " : ", ", words[i]);
   if (count > NAMED_AT_MOST) text_puts(&message, " and others");
   diag_error(parser->diag, ERROR_SYNTAX, *range, "%s", message.data);
+  struct range before = parser->previous_end;
+  if (may_end && before.line < range->line) diag_note(parser->diag, before, "a ';' may be missing here");
   text_free(&message);
   return 0;
 }

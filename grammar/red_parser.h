@@ -37,6 +37,7 @@ struct red_parser {
   uint32_t supply;            // how many '}' to supply before `waiting`
   struct red_token waiting;   // a token put back; kind -1: none
   struct red_token lookahead; // the one that the parser looks at
+  struct range previous_end;  // the place behind the token before it
   bool is_skipping;           // after a syntax error
   uint32_t skip_braces;       // open braces around the construct that is skipped
   bool is_stopped;            // nested too deeply: nothing but the end follows

@@ -105,6 +105,7 @@ static struct red_token skip(struct red_parser *parser) {
       parser->waiting = token;
       return (struct red_token){.kind = ';', .range = token.range, .is_supplied = true};
     }
+    if (token.kind == '{' && !parser->skip_braces) return token; // the body of an item whose header is wrong
     if (token.kind == '}' && parser->brace_count < parser->skip_braces) return token;
     if (token.kind == ';' && is_outside) return token;
     after_block = token.kind == '}' && is_outside;
@@ -112,6 +113,9 @@ static struct red_token skip(struct red_parser *parser) {
 }
 
 struct red_token red_tokens_next(struct red_parser *parser) {
+  struct range *previous = &parser->lookahead.range;
+  parser->previous_end = (struct range){previous->end_line, previous->end_column, previous->end_line,
+                                        previous->end_column, parser->file};
   parser->lookahead = parser->is_skipping ? skip(parser) : next(parser);
   return parser->lookahead;
 }
@@ -119,8 +123,11 @@ struct red_token red_tokens_next(struct red_parser *parser) {
 bool red_tokens_error(struct red_parser *parser) {
   const struct red_token *token = &parser->lookahead;
   if (token->is_supplied || parser->is_stopped) return false;
-  if (token->kind == ';' || token->kind == '}' || starts_item(token->kind)) return true;
-  parser->is_skipping = true;
-  parser->skip_braces = parser->brace_count - (token->kind == '{');
-  return true;
+  uint32_t braces = parser->brace_count - (token->kind == '{');
+  bool resumes = token->kind == ';' || token->kind == '}' || starts_item(token->kind);
+  if (!resumes && !(token->kind == '{' && !braces)) { // the body of an item is no reason to skip
+    parser->is_skipping = true;
+    parser->skip_braces = braces;
+  }
+  return token->range.line != parser->garbage_line; // one report is enough for a line of garbage
 }
