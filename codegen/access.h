@@ -1,0 +1,16 @@
+// Accesses as one flat offset in elements, for both backends.
+#ifndef RED_CODEGEN_ACCESS_H
+#define RED_CODEGEN_ACCESS_H
+
+#include "compiler/ir.h"
+
+// The offset of an access to `mem` in the entry's index type: indices[0] where it is flat already, else the
+// sum of indices times strides (row-major where the object has none).
+struct ir_expr *codegen_offset(struct arena *arena, const struct ir_entry *entry, const struct ir_mem *mem,
+                               struct ir_expr **indices, uint32_t count, bool is_flat);
+// Elements that a shared or local array takes: up to the last one that its strides reach. 0: not constant.
+uint64_t codegen_element_count(const struct ir_mem *mem);
+// Bytes that the first element of an object is aligned to.
+uint32_t codegen_alignment(const struct ir_mem *mem);
+
+#endif

@@ -1,0 +1,191 @@
+// PTX through LLVM: one LLVM context a module, built, optimised and printed in memory.
+//
+// LLVM reports some failures by ending the process. Its diagnostics go to a handler that collects them, and
+// its fatal errors leave through longjmp to the compile in progress on that thread (whose LLVM objects are
+// then left alone, since their state is unknown). Targets, PTX versions and intrinsics come from closed
+// tables, because LLVM answers an unknown one with unusable PTX.
+#include "codegen/nvptx.h"
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/ErrorHandling.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char triple[] = "nvptx64-nvidia-cuda";
+
+// The compile in progress on this thread; NULL: none.
+static _Thread_local struct rescue {
+  jmp_buf back;
+  char *reason;
+} * rescue;
+
+static void on_fatal_error(const char *reason) {
+  if (!rescue) return; // not from a compile of ours: LLVM ends the process
+  rescue->reason = strdup(reason);
+  longjmp(rescue->back, 1);
+}
+
+static void initialize(void) {
+  LLVMInitializeNVPTXTargetInfo();
+  LLVMInitializeNVPTXTarget();
+  LLVMInitializeNVPTXTargetMC();
+  LLVMInitializeNVPTXAsmPrinter();
+  LLVMInstallFatalErrorHandler(on_fatal_error);
+}
+
+const char *codegen_llvm_version(void) {
+  static _Thread_local char version[40];
+  unsigned major, minor, patch;
+  LLVMGetVersion(&major, &minor, &patch);
+  snprintf(version, sizeof version, "LLVM %u.%u.%u", major, minor, patch);
+  return version;
+}
+
+void nvptx_fail(struct nvptx *cg, struct range range, const char *format, ...) {
+  if (cg->failed) return;
+  cg->failed = true;
+  va_list arguments;
+  va_start(arguments, format);
+  const char *message = arena_vprintf(cg->context->arena, format, arguments);
+  va_end(arguments);
+  diag_internal(cg->context->diag, "nvptx", range, "%s", message);
+}
+
+static void refuse(struct nvptx *cg, const char *message) {
+  cg->failed = true;
+  struct range nowhere = {0};
+  diag_error(cg->context->diag, ERROR_BACKEND, nowhere, "LLVM refused the program: %s", message);
+}
+
+static void on_diagnostic(LLVMDiagnosticInfoRef info, void *state) {
+  if (LLVMGetDiagInfoSeverity(info) != LLVMDSError) return;
+  char *message = LLVMGetDiagInfoDescription(info);
+  refuse(state, message);
+  LLVMDisposeMessage(message);
+}
+
+static LLVMTargetMachineRef create_machine(struct nvptx *cg, const struct target *target) {
+  LLVMTargetRef description;
+  char *message = NULL;
+  if (LLVMGetTargetFromTriple(triple, &description, &message)) {
+    refuse(cg, message);
+    LLVMDisposeMessage(message);
+    return NULL;
+  }
+  // "+ptx78" for "7.8"
+  char feature[16];
+  const char *version = target->ptx_version, *dot = strchr(version, '.');
+  snprintf(feature, sizeof feature, "+ptx%.*s%s", (int)(dot - version), version, dot + 1);
+  static const LLVMCodeGenOptLevel levels[] = {LLVMCodeGenLevelNone, LLVMCodeGenLevelLess,
+                                               LLVMCodeGenLevelDefault, LLVMCodeGenLevelAggressive};
+  uint32_t optimize = cg->context->options->optimize;
+  return LLVMCreateTargetMachine(description, triple, target->name, feature,
+                                 levels[optimize > 3 ? 3 : optimize], LLVMRelocDefault, LLVMCodeModelDefault);
+}
+
+static bool verify(struct nvptx *cg) {
+  char *message = NULL;
+  struct range nowhere = {0};
+  if (LLVMVerifyModule(cg->module, LLVMReturnStatusAction, &message))
+    nvptx_fail(cg, nowhere, "the LLVM module does not verify: %s", message);
+  LLVMDisposeMessage(message);
+  return !cg->failed;
+}
+
+static bool optimize(struct nvptx *cg, LLVMTargetMachineRef machine) {
+  static const char *const pipelines[] = {"default<O0>", "default<O1>", "default<O2>", "default<O3>"};
+  uint32_t level = cg->context->options->optimize;
+  LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+  LLVMPassBuilderOptionsSetLoopVectorization(options, false);
+  LLVMPassBuilderOptionsSetSLPVectorization(options, false);
+  LLVMErrorRef error = LLVMRunPasses(cg->module, pipelines[level > 3 ? 3 : level], machine, options);
+  LLVMDisposePassBuilderOptions(options);
+  if (error) {
+    char *message = LLVMGetErrorMessage(error);
+    refuse(cg, message);
+    LLVMDisposeErrorMessage(message);
+  }
+  return !cg->failed;
+}
+
+static bool emit_ptx(struct nvptx *cg, LLVMTargetMachineRef machine, struct text *out) {
+  char *message = NULL;
+  LLVMMemoryBufferRef buffer = NULL;
+  if (LLVMTargetMachineEmitToMemoryBuffer(machine, cg->module, LLVMAssemblyFile, &message, &buffer)) {
+    refuse(cg, message ? message : "no code");
+    LLVMDisposeMessage(message);
+  }
+  if (!buffer) return !cg->failed;
+  const char *ptx = LLVMGetBufferStart(buffer);
+  const char *external = strstr(ptx, ".extern .func");
+  if (external) {
+    struct range nowhere = {0};
+    nvptx_fail(cg, nowhere, "the PTX calls an external function: %.*s", (int)strcspn(external, "\n"),
+               external);
+  } else if (!cg->failed) {
+    text_append(out, ptx, LLVMGetBufferSize(buffer));
+  }
+  LLVMDisposeMemoryBuffer(buffer);
+  return !cg->failed;
+}
+
+static bool build(struct nvptx *cg) {
+  struct ir_module *module = cg->context->module;
+  nvptx_debug_begin(cg);
+  for (uint32_t k = 0; k < module->kernels.count; k++) {
+    struct ir_kernel *kernel = list_at(&module->kernels, struct ir_kernel, k);
+    for (uint32_t i = 0; i < kernel->entries.count; i++)
+      if (!nvptx_entry(cg, kernel, list_at(&kernel->entries, struct ir_entry, i))) return false;
+  }
+  nvptx_debug_end(cg);
+  return verify(cg);
+}
+
+static bool compile(struct nvptx *cg, LLVMTargetMachineRef machine, enum nvptx_output output,
+                    struct text *out) {
+  LLVMSetTarget(cg->module, triple);
+  LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
+  LLVMSetModuleDataLayout(cg->module, layout);
+  LLVMDisposeTargetData(layout);
+  if (!build(cg) || !optimize(cg, machine)) return false;
+  if (output == NVPTX_PTX) return emit_ptx(cg, machine, out);
+  char *text = LLVMPrintModuleToString(cg->module);
+  text_puts(out, text);
+  LLVMDisposeMessage(text);
+  return !cg->failed;
+}
+
+bool codegen_nvptx(struct pass_context *context, enum nvptx_output output, struct text *out) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, initialize);
+  struct nvptx *cg = arena_new(context->arena, struct nvptx);
+  cg->context = context;
+  struct rescue here = {.reason = NULL}, *outer = rescue;
+  if (setjmp(here.back)) {
+    rescue = outer;
+    refuse(cg, here.reason ? here.reason : "out of memory");
+    free(here.reason);
+    return false;
+  }
+  rescue = &here;
+  cg->llvm = LLVMContextCreate();
+  LLVMContextSetDiagnosticHandler(cg->llvm, on_diagnostic, cg);
+  LLVMContextSetDiscardValueNames(cg->llvm, output == NVPTX_PTX);
+  cg->module = LLVMModuleCreateWithNameInContext("red", cg->llvm);
+  cg->builder = LLVMCreateBuilderInContext(cg->llvm);
+  LLVMTargetMachineRef machine = create_machine(cg, context->options->target);
+  bool ok = machine && compile(cg, machine, output, out);
+  if (cg->debug) LLVMDisposeDIBuilder(cg->debug);
+  LLVMDisposeBuilder(cg->builder);
+  LLVMDisposeModule(cg->module);
+  if (machine) LLVMDisposeTargetMachine(machine);
+  LLVMContextDispose(cg->llvm);
+  rescue = outer;
+  return ok;
+}

@@ -1,0 +1,209 @@
+// Statements, loops and memory accesses of an entry.
+#include "codegen/access.h"
+#include "codegen/nvptx.h"
+
+#include <string.h>
+
+static void forget_expr(const struct ir_expr *e) {
+  if (e->op == OP_VAR) e->var->mark = 0;
+  for (uint32_t i = 0; i < e->count; i++) forget_expr(e->args[i]);
+}
+
+void nvptx_forget_values(const struct list *block) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *stmt = list_at(block, struct ir_stmt, i);
+    if (stmt->var) stmt->var->mark = 0;
+    if (stmt->value) forget_expr(stmt->value);
+    if (stmt->lo) forget_expr(stmt->lo);
+    if (stmt->hi) forget_expr(stmt->hi);
+    for (uint32_t k = 0; k < stmt->indices.count; k++)
+      forget_expr(list_at(&stmt->indices, struct ir_expr, k));
+    nvptx_forget_values(&stmt->body);
+    nvptx_forget_values(&stmt->otherwise);
+  }
+}
+
+void nvptx_define(struct nvptx *cg, struct ir_var *var, LLVMValueRef value) {
+  if (cg->value_count == cg->value_capacity) {
+    uint32_t capacity = cg->value_capacity ? 2 * cg->value_capacity : 64;
+    LLVMValueRef *values = arena_array(cg->context->arena, LLVMValueRef, capacity);
+    if (cg->value_count) memcpy(values, cg->values, cg->value_count * sizeof *values);
+    cg->values = values;
+    cg->value_capacity = capacity;
+  }
+  cg->values[cg->value_count++] = value;
+  var->mark = cg->value_count;
+}
+
+// Slots stand at the start of the function, where LLVM turns them into registers.
+LLVMValueRef nvptx_slot(struct nvptx *cg, LLVMTypeRef type, const char *name) {
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(cg->builder);
+  LLVMMetadataRef place = LLVMGetCurrentDebugLocation2(cg->builder);
+  LLVMPositionBuilderAtEnd(cg->builder, cg->first_block);
+  LLVMSetCurrentDebugLocation2(cg->builder, NULL);
+  LLVMValueRef slot = LLVMBuildAlloca(cg->builder, type, name);
+  LLVMPositionBuilderAtEnd(cg->builder, here);
+  LLVMSetCurrentDebugLocation2(cg->builder, place);
+  return slot;
+}
+
+static const struct nvptx_object *find_object(struct nvptx *cg, const struct ir_mem *mem,
+                                              struct range range) {
+  for (uint32_t i = 0; i < cg->objects.count; i++) {
+    const struct nvptx_object *object = list_at(&cg->objects, struct nvptx_object, i);
+    if (object->mem == mem) return object;
+  }
+  nvptx_fail(cg, range, "memory object '%s' is not among those of entry '%s'", mem->name, cg->entry->name);
+  return NULL;
+}
+
+static LLVMValueRef element(struct nvptx *cg, const struct nvptx_object *object, LLVMValueRef offset) {
+  LLVMTypeRef type = nvptx_memory_type(cg, object->mem->type);
+  return LLVMBuildInBoundsGEP2(cg->builder, type, object->pointer, &offset, 1, "");
+}
+
+LLVMValueRef nvptx_load(struct nvptx *cg, const struct ir_mem *mem, LLVMValueRef offset, struct range range) {
+  const struct nvptx_object *object = find_object(cg, mem, range);
+  if (!object) return LLVMGetUndef(nvptx_type(cg, mem->type));
+  LLVMValueRef value =
+      LLVMBuildLoad2(cg->builder, nvptx_memory_type(cg, mem->type), element(cg, object, offset), "");
+  LLVMSetAlignment(value, type_bytes(mem->type));
+  if (object->is_constant) { // ld.global.nc
+    LLVMValueRef none = LLVMMetadataAsValue(cg->llvm, LLVMMDNodeInContext2(cg->llvm, NULL, 0));
+    LLVMSetMetadata(value, LLVMGetMDKindIDInContext(cg->llvm, "invariant.load", strlen("invariant.load")),
+                    none);
+  }
+  if (mem->type == TYPE_BOOL)
+    value = LLVMBuildICmp(cg->builder, LLVMIntNE, value, LLVMConstNull(LLVMTypeOf(value)), "");
+  return value;
+}
+
+void nvptx_store(struct nvptx *cg, const struct ir_mem *mem, LLVMValueRef offset, LLVMValueRef value,
+                 struct range range) {
+  const struct nvptx_object *object = find_object(cg, mem, range);
+  if (!object) return;
+  LLVMTypeRef type = nvptx_memory_type(cg, mem->type);
+  if (mem->type == TYPE_BOOL) value = LLVMBuildZExt(cg->builder, value, type, "");
+  if (LLVMTypeOf(value) != type) {
+    nvptx_fail(cg, range, "the value stored to '%s' is not of its type", mem->name);
+    return;
+  }
+  LLVMSetAlignment(LLVMBuildStore(cg->builder, value, element(cg, object, offset)), type_bytes(mem->type));
+}
+
+static LLVMBasicBlockRef new_block(struct nvptx *cg, const char *name) {
+  return LLVMAppendBasicBlockInContext(cg->llvm, cg->function, name);
+}
+
+// Hangs the unrolling that the program asks for on a loop's backward branch. A loop's identity is a node that
+// refers to itself.
+static void add_unroll(struct nvptx *cg, LLVMValueRef branch, uint32_t unroll) {
+  if (unroll == 0) return;
+  LLVMMetadataRef parts[2];
+  const char *name = unroll == 1            ? "llvm.loop.unroll.disable"
+                     : unroll == UINT32_MAX ? "llvm.loop.unroll.full"
+                                            : "llvm.loop.unroll.count";
+  unsigned count = 0;
+  parts[count++] = LLVMMDStringInContext2(cg->llvm, name, strlen(name));
+  if (unroll > 1 && unroll < UINT32_MAX)
+    parts[count++] = LLVMValueAsMetadata(LLVMConstInt(LLVMInt32TypeInContext(cg->llvm), unroll, false));
+  LLVMMetadataRef self = LLVMTemporaryMDNode(cg->llvm, NULL, 0);
+  LLVMMetadataRef loop[2] = {self, LLVMMDNodeInContext2(cg->llvm, parts, count)};
+  LLVMMetadataRef node = LLVMMDNodeInContext2(cg->llvm, loop, 2);
+  LLVMMetadataReplaceAllUsesWith(self, node);
+  LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(cg->llvm, "llvm.loop", strlen("llvm.loop")),
+                  LLVMMetadataAsValue(cg->llvm, node));
+}
+
+static void build_for(struct nvptx *cg, const struct ir_stmt *stmt) {
+  LLVMValueRef lo = nvptx_expr(cg, stmt->lo), hi = nvptx_expr(cg, stmt->hi);
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(cg->builder);
+  LLVMBasicBlockRef head = new_block(cg, "head"), body = new_block(cg, "loop"), end = new_block(cg, "end");
+  LLVMBuildBr(cg->builder, head);
+  LLVMPositionBuilderAtEnd(cg->builder, head);
+  LLVMValueRef counter = LLVMBuildPhi(cg->builder, LLVMTypeOf(lo), stmt->var->name);
+  bool is_signed = type_is_signed(stmt->var->type);
+  LLVMValueRef more = LLVMBuildICmp(cg->builder, is_signed ? LLVMIntSLT : LLVMIntULT, counter, hi, "");
+  LLVMBuildCondBr(cg->builder, more, body, end);
+  LLVMPositionBuilderAtEnd(cg->builder, body);
+  nvptx_define(cg, stmt->var, counter);
+  nvptx_block(cg, &stmt->body);
+  // the counter is below hi, so the next one exists
+  LLVMValueRef one = LLVMConstInt(LLVMTypeOf(lo), 1, false);
+  nvptx_debug_at(cg, stmt->range);
+  LLVMValueRef next = is_signed ? LLVMBuildNSWAdd(cg->builder, counter, one, "")
+                                : LLVMBuildNUWAdd(cg->builder, counter, one, "");
+  LLVMBasicBlockRef last = LLVMGetInsertBlock(cg->builder);
+  add_unroll(cg, LLVMBuildBr(cg->builder, head), stmt->unroll);
+  LLVMAddIncoming(counter, &lo, &before, 1);
+  LLVMAddIncoming(counter, &next, &last, 1);
+  LLVMPositionBuilderAtEnd(cg->builder, end);
+}
+
+static void build_if(struct nvptx *cg, const struct ir_stmt *stmt) {
+  LLVMValueRef condition = nvptx_expr(cg, stmt->value);
+  LLVMBasicBlockRef yes = new_block(cg, "then"), end = new_block(cg, "end");
+  LLVMBasicBlockRef no = stmt->otherwise.count ? new_block(cg, "else") : end;
+  LLVMBuildCondBr(cg->builder, condition, yes, no);
+  LLVMPositionBuilderAtEnd(cg->builder, yes);
+  nvptx_block(cg, &stmt->body);
+  LLVMBuildBr(cg->builder, end);
+  if (stmt->otherwise.count) {
+    LLVMPositionBuilderAtEnd(cg->builder, no);
+    nvptx_block(cg, &stmt->otherwise);
+    LLVMBuildBr(cg->builder, end);
+  }
+  LLVMPositionBuilderAtEnd(cg->builder, end);
+}
+
+static void build_barrier(struct nvptx *cg) {
+  LLVMValueRef name = nvptx_const(cg, TYPE_I32, 0);
+  nvptx_call(cg, NVPTX_BARRIER, &name, 1);
+}
+
+static void build_store(struct nvptx *cg, const struct ir_stmt *stmt) {
+  LLVMValueRef value = nvptx_expr(cg, stmt->value);
+  nvptx_debug_at(cg, stmt->range);
+  const struct ir_expr *offset =
+      codegen_offset(cg->context->arena, cg->entry, stmt->mem, (struct ir_expr **)stmt->indices.at,
+                     stmt->indices.count, stmt->is_flat);
+  nvptx_store(cg, stmt->mem, nvptx_offset(cg, offset), value, stmt->range);
+}
+
+static void build_stmt(struct nvptx *cg, const struct ir_stmt *stmt) {
+  nvptx_memo_clear(cg);
+  nvptx_debug_at(cg, stmt->range);
+  switch (stmt->kind) {
+  case IR_LET: nvptx_define(cg, stmt->var, nvptx_expr(cg, stmt->value)); break;
+  case IR_VAR: {
+    LLVMValueRef value = nvptx_expr(cg, stmt->value);
+    LLVMValueRef slot = nvptx_slot(cg, nvptx_type(cg, stmt->var->type), stmt->var->name);
+    LLVMBuildStore(cg->builder, value, slot);
+    nvptx_define(cg, stmt->var, slot);
+    break;
+  }
+  case IR_SET: {
+    LLVMValueRef value = nvptx_expr(cg, stmt->value);
+    if (stmt->var->mark == 0)
+      nvptx_fail(cg, stmt->range, "variable '%s' is set before it is declared", stmt->var->name);
+    else
+      LLVMBuildStore(cg->builder, value, cg->values[stmt->var->mark - 1]);
+    break;
+  }
+  case IR_STORE: build_store(cg, stmt); break;
+  case IR_FOR: build_for(cg, stmt); break;
+  case IR_IF: build_if(cg, stmt); break;
+  case IR_BARRIER: build_barrier(cg); break;
+  case IR_SYNCWARP: {
+    LLVMValueRef mask = nvptx_expr(cg, stmt->value);
+    nvptx_call(cg, NVPTX_SYNCWARP, &mask, 1);
+    break;
+  }
+  case IR_ALLREDUCE: nvptx_fail(cg, stmt->range, "allreduce reached code generation"); break;
+  }
+}
+
+void nvptx_block(struct nvptx *cg, const struct list *block) {
+  for (uint32_t i = 0; i < block->count && !cg->failed; i++)
+    build_stmt(cg, list_at(block, struct ir_stmt, i));
+}
