@@ -216,6 +216,13 @@ struct ir_expr *ir_make(struct arena *arena, enum op op, enum type type, struct 
       return args[0]->args[0];
   }
   if (op == OP_NOT && args[0]->op == OP_NOT) return args[0]->args[0];
+  if (op == OP_NOT && type == TYPE_BOOL && args[0]->count == 2 && type_is_integer(args[0]->args[0]->type)) {
+    static const struct {
+      enum op op, not;
+    } opposites[] = {{OP_LT, OP_GE}, {OP_GE, OP_LT}, {OP_GT, OP_LE}, {OP_LE, OP_GT}, {OP_EQ, OP_NE}, {OP_NE, OP_EQ}};
+    for (uint32_t i = 0; i < sizeof opposites / sizeof *opposites; i++)
+      if (args[0]->op == opposites[i].op) return ir_binary(arena, opposites[i].not, args[0]->args[0], args[0]->args[1]);
+  }
   if (op == OP_SELECT) {
     if (is_bool_const(args[0], true)) return args[1];
     if (is_bool_const(args[0], false)) return args[2];

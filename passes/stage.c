@@ -1,0 +1,55 @@
+#include "passes/stage.h"
+
+#include <string.h>
+
+struct ir_expr *extent_inner(struct ir_expr *extent) {
+  if (extent->op != OP_MAX) return extent;
+  if (ir_const_is(extent->args[0], 0)) return extent->args[1];
+  return ir_const_is(extent->args[1], 0) ? extent->args[0] : extent;
+}
+
+void stage_facts(const struct ir_stage *stage, struct facts *facts) {
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
+    facts_add_axis(facts, axis->var, ir_int(facts->arena, TYPE_INDEX, 0), extent_inner(axis->extent));
+  }
+  for (uint32_t i = 0; i < stage->derived.count; i++) {
+    struct ir_stmt *let = stage->derived.at[i];
+    facts_add_definition(facts, let->var, let->value);
+  }
+  for (uint32_t i = 0; i < stage->guards.count; i++) facts_add_condition(facts, stage->guards.at[i]);
+}
+
+void stage_facts_renamed(struct ir_kernel *kernel, const struct ir_stage *stage, struct facts *facts, struct list *indices) {
+  struct arena *arena = kernel->names.arena;
+  struct ir_expr *zero = ir_int(arena, TYPE_INDEX, 0);
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
+    struct ir_var *twin = arena_new(arena, struct ir_var);
+    *twin = *axis->var;
+    twin->subst = NULL;
+    struct ir_expr *extent = ir_substitute(arena, extent_inner(axis->extent));
+    facts_add_axis(facts, twin, zero, extent);
+    axis->var->subst = ir_ref(arena, twin);
+  }
+  for (uint32_t i = 0; i < stage->derived.count; i++) {
+    struct ir_stmt *let = stage->derived.at[i];
+    let->var->subst = ir_substitute(arena, let->value);
+  }
+  for (uint32_t i = 0; i < stage->guards.count; i++) facts_add_condition(facts, ir_substitute(arena, stage->guards.at[i]));
+  for (uint32_t i = 0; i < indices->count; i++) indices->at[i] = ir_substitute(arena, indices->at[i]);
+  for (uint32_t i = 0; i < stage->axes.count; i++)
+    list_at(&stage->axes, struct ir_stage_axis, i)->axis->var->subst = NULL;
+  for (uint32_t i = 0; i < stage->derived.count; i++) list_at(&stage->derived, struct ir_stmt, i)->var->subst = NULL;
+}
+
+bool stage_is_named(const struct ir_stage *stage, const char *name) {
+  size_t length = strlen(name);
+  for (const char *at = stage->label; at;) {
+    const char *comma = strchr(at, ',');
+    size_t part = comma ? (size_t)(comma - at) : strlen(at);
+    if (part == length && memcmp(at, name, length) == 0) return true;
+    at = comma ? comma + 1 : NULL;
+  }
+  return false;
+}
