@@ -36,6 +36,8 @@ struct pass_context {
   struct diag *diag;
   struct ir_module *module;
   const struct compile_options *options;
+  struct text *explain; // --explain: passes append what they chose and why, as text for a person; NULL: not asked
+  bool is_from_ir;      // the module came as IR text: a proof that fails is its author's fault
 };
 
 // A pass works on one entry of one kernel; it may append entries behind it (they are processed after it). Returns false

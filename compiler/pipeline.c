@@ -1,0 +1,316 @@
+// The pipeline: compilation_run at the end is the whole of it, top to bottom.
+#include "compiler/pipeline.h"
+
+#include "codegen/codegen.h"
+#include "compiler/input.h"
+#include "compiler/tool.h"
+
+#include <string.h>
+#include <time.h>
+
+static const char CHECK[] = "check";      // the pass in front of pass_table, from the syntax tree
+static const char HEADING[] = "// after "; // first line of a dump
+static const struct range nowhere;
+
+// Debug and sanitizer builds verify always.
+#if !defined(__OPTIMIZE__) || defined(RED_SANITIZED)
+enum { VERIFIES_ALWAYS = 1 };
+#else
+enum { VERIFIES_ALWAYS = 0 };
+#endif
+
+void compilation_init(struct compilation *c) {
+  memset(c, 0, sizeof *c);
+  arena_init(&c->arena);
+  diag_init(&c->diag, &c->arena);
+  c->module.arena = &c->arena;
+  c->module.diag = &c->diag;
+  c->options.target = target_find("sm_75");
+  c->options.optimize = 3;
+}
+
+void compilation_destroy(struct compilation *c) {
+  if (!c) return;
+  text_free(&c->explain);
+  arena_destroy(&c->arena);
+}
+
+// ---- Time
+
+double pipeline_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void pipeline_count(struct compilation *c, const char *phase, double start) {
+  double seconds = pipeline_now() - start;
+  for (uint32_t i = 0; i < c->phases.count; i++) {
+    struct phase *p = list_at(&c->phases, struct phase, i);
+    if (strcmp(p->name, phase) == 0) {
+      p->seconds += seconds;
+      return;
+    }
+  }
+  struct phase *p = arena_new(&c->arena, struct phase);
+  p->name = phase;
+  p->seconds = seconds;
+  list_push(&c->arena, &c->phases, p);
+}
+
+// ---- Passes by name
+
+// Its place in the order: 0 `check`, then pass_table; -1: there is none of the name.
+static int pass_place(const char *name) {
+  if (strcmp(name, CHECK) == 0) return 0;
+  for (int i = 0; pass_table[i].name; i++)
+    if (strcmp(pass_table[i].name, name) == 0) return i + 1;
+  return -1;
+}
+
+bool pipeline_has_pass(const char *name) { return pass_place(name) >= 0; }
+
+static bool is_stopped_after(const struct compilation *c, const char *pass) {
+  return c->stop_after && strcmp(c->stop_after, pass) == 0;
+}
+
+// The level that entries are at once `pass` has run.
+static enum ir_level level_after(const char *pass) {
+  return pass_place(pass) < pass_place("nest") ? LEVEL_STAGES : LEVEL_PROGRAM;
+}
+
+static struct pass_context make_context(struct compilation *c) {
+  return (struct pass_context){
+      .arena = &c->arena,
+      .diag = &c->diag,
+      .module = &c->module,
+      .options = &c->options,
+      .explain = c->wants_explain ? &c->explain : NULL,
+      .is_from_ir = c->reads_ir,
+  };
+}
+
+// ---- Verification
+
+// The number of the first line in which two texts differ.
+static uint32_t first_difference(const char *a, const char *b) {
+  uint32_t line = 1;
+  for (; *a && *a == *b; a++, b++) line += *a == '\n';
+  return line;
+}
+
+// Does what was printed, read back, print the same?
+static void round_trip(struct compilation *c, const char *pass) {
+  struct arena arena;
+  struct diag diag;
+  struct text first = {0}, second = {0};
+  arena_init(&arena);
+  diag_init(&diag, &arena);
+  struct ir_module copy = {.arena = &arena, .diag = &diag};
+  compilation_dump(c, pass, &first);
+  if (!ir_read(&copy, diag_add_source(&diag, "dump", first.data, first.length))) {
+    const struct diagnostic *why = diag.diagnostics.count ? list_at(&diag.diagnostics, struct diagnostic, 0) : NULL;
+    diag_internal(&c->diag, pass, nowhere, "its dump cannot be read back: line %u: %s", why ? why->range.line : 0,
+                  why ? why->message : "no reason given");
+  } else {
+    text_printf(&second, "%s%s\n", HEADING, pass);
+    ir_print(&copy, &second);
+    if (strcmp(first.data, second.data) != 0)
+      diag_internal(&c->diag, pass, nowhere, "its dump, read back, prints differently from line %u on",
+                    first_difference(first.data, second.data));
+  }
+  text_free(&first);
+  text_free(&second);
+  arena_destroy(&arena);
+}
+
+static void verify(struct compilation *c, const char *pass) {
+  if (!c->verify_each && !VERIFIES_ALWAYS) return;
+  double start = pipeline_now();
+  if (ir_verify(&c->module, pass, false)) round_trip(c, pass);
+  pipeline_count(c, "verify", start);
+}
+
+// ---- Parsing
+
+// The pass that the heading of a dump names, or NULL.
+static const char *heading_pass(struct compilation *c, const char *text, size_t length) {
+  size_t heading = strlen(HEADING);
+  if (length < heading || memcmp(text, HEADING, heading) != 0) return NULL;
+  const char *name = text + heading, *end = name;
+  while (end < text + length && *end != '\n' && *end != '\r' && *end != ' ') end++;
+  return arena_strndup(&c->arena, name, (size_t)(end - name));
+}
+
+static bool read_ir(struct compilation *c, uint32_t file, const char *text, size_t length) {
+  struct range start = {1, 1, 1, 1, file};
+  if (!c->from) c->from = heading_pass(c, text, length);
+  if (!c->from) {
+    diag_error(&c->diag, ERROR_IR_TEXT, start, "this text does not say which pass it was printed after");
+    diag_note(&c->diag, nowhere, "say it with --from=PASS, or with a first line '%sPASS'", HEADING);
+    return false;
+  }
+  if (!pipeline_has_pass(c->from)) {
+    diag_error(&c->diag, ERROR_IR_TEXT, start, "there is no pass '%s'; see --list-passes", c->from);
+    return false;
+  }
+  if (c->stop_after && pass_place(c->stop_after) < pass_place(c->from)) {
+    diag_error(&c->diag, ERROR_USAGE, start, "this text is past pass '%s', behind '%s': it cannot stop there",
+               c->stop_after, c->from);
+    return false;
+  }
+  if (!ir_read(&c->module, file)) return false;
+  if (!c->module.kernels.count) {
+    diag_error(&c->diag, ERROR_NOTHING, nowhere, "the input has no kernel");
+    return false;
+  }
+  enum ir_level level = level_after(c->from);
+  for (uint32_t k = 0; k < c->module.kernels.count; k++) {
+    const struct ir_kernel *kernel = list_at(&c->module.kernels, struct ir_kernel, k);
+    for (uint32_t i = 0; i < kernel->entries.count; i++) {
+      const struct ir_entry *entry = list_at(&kernel->entries, struct ir_entry, i);
+      if (entry->level != level)
+        diag_error(&c->diag, ERROR_IR_VERIFY, entry->range, "entry '%s' is %s; after pass '%s' it is %s", entry->name,
+                   entry->level == LEVEL_STAGES ? "a list of stages" : "a program", c->from,
+                   level == LEVEL_STAGES ? "a list of stages" : "a program");
+    }
+  }
+  return !c->diag.error_count && ir_verify(&c->module, c->from, true);
+}
+
+bool compilation_parse_text(struct compilation *c, const char *name, const char *text, size_t length) {
+  double start = pipeline_now();
+  char *copy = arena_alloc(&c->arena, length + 2); // zeroed: ends with the two zeros that a scanner may want
+  if (length) memcpy(copy, text, length);
+  uint32_t file = diag_add_source(&c->diag, name, copy, length);
+  c->running = "parse";
+  bool ok = c->reads_ir ? read_ir(c, file, copy, length) : red_parse(&c->diag, file, &c->ast);
+  c->running = NULL;
+  pipeline_count(c, "parse", start);
+  return ok;
+}
+
+bool compilation_parse_file(struct compilation *c, const char *path) {
+  struct text text = {0};
+  double start = pipeline_now();
+  bool ok = input_read(&c->diag, path, &text);
+  pipeline_count(c, "read", start);
+  ok = ok && compilation_parse_text(c, input_name(path), text.data, text.length);
+  text_free(&text);
+  return ok;
+}
+
+// ---- Passes
+
+// What every pass is followed by. `worked`: what the pass returned; `errors`: how many there were before it.
+static bool finish_pass(struct compilation *c, const char *pass, bool worked, uint32_t errors, double start) {
+  c->running = NULL;
+  pipeline_count(c, pass, start);
+  if (!worked && c->diag.error_count == errors)
+    diag_internal(&c->diag, pass, nowhere, "it failed and reported no error");
+  if (c->diag.error_count == errors) verify(c, pass);
+  if (c->after_step) c->after_step(c, pass, c->after_step_state);
+  return c->diag.error_count == errors;
+}
+
+bool compilation_check(struct compilation *c) {
+  if (c->reads_ir) return true;
+  if (!c->ast.kernels.count) {
+    diag_error(&c->diag, ERROR_NOTHING, nowhere, "the input has no kernel");
+    return false;
+  }
+  struct pass_context context = make_context(c);
+  uint32_t errors = c->diag.error_count;
+  double start = pipeline_now();
+  c->running = CHECK;
+  return finish_pass(c, CHECK, pass_check(&context, &c->ast), errors, start);
+}
+
+// One pass over every entry. An entry that fails does not keep the others from being tried, so that all errors are reported.
+static bool run_pass(struct compilation *c, const struct pass *pass) {
+  struct pass_context context = make_context(c);
+  uint32_t errors = c->diag.error_count;
+  bool worked = true;
+  double start = pipeline_now();
+  c->running = pass->name;
+  for (uint32_t k = 0; k < c->module.kernels.count; k++) {
+    struct ir_kernel *kernel = list_at(&c->module.kernels, struct ir_kernel, k);
+    for (uint32_t i = 0; i < kernel->entries.count; i++) // the pass may append entries
+      worked &= pass->run(&context, kernel, list_at(&kernel->entries, struct ir_entry, i));
+  }
+  return finish_pass(c, pass->name, worked, errors, start);
+}
+
+bool compilation_lower(struct compilation *c) {
+  if (!c->module.kernels.count && !compilation_check(c)) return false;
+  const char *done = c->reads_ir ? c->from : CHECK;
+  if (is_stopped_after(c, done)) return true;
+  for (const struct pass *pass = pass_table + pass_place(done); pass->name; pass++) {
+    if (!run_pass(c, pass)) return false;
+    if (is_stopped_after(c, pass->name)) return true;
+  }
+  return true;
+}
+
+// ---- Output
+
+void compilation_dump(const struct compilation *c, const char *pass, struct text *out) {
+  text_printf(out, "%s%s\n", HEADING, pass);
+  ir_print(&c->module, out);
+}
+
+// The last pass that has run, or will have run.
+static const char *last_pass(const struct compilation *c) {
+  if (c->stop_after) return c->stop_after;
+  const struct pass *pass = pass_table;
+  while (pass[1].name) pass++;
+  return pass->name;
+}
+
+static bool generate(struct compilation *c, enum emit_kind kind, struct text *out) {
+  struct pass_context context = make_context(c);
+  switch (kind) {
+  case EMIT_AST: ast_print(&c->ast, out); return true;
+  case EMIT_IR: compilation_dump(c, last_pass(c), out); return true;
+  case EMIT_CUDA: return codegen_cuda(&context, out, NULL);
+  case EMIT_LLVM: return codegen_nvptx(&context, NVPTX_LLVM, out);
+  case EMIT_PTX:
+  case EMIT_CUBIN: return codegen_nvptx(&context, NVPTX_PTX, out);
+  }
+  return false;
+}
+
+static bool assemble(struct compilation *c, const struct text *ptx, struct text *cubin) {
+  double start = pipeline_now();
+  c->running = "ptxas";
+  bool ok = tool_ptxas(&c->diag, &c->options, ptx, cubin);
+  c->running = NULL;
+  pipeline_count(c, "ptxas", start);
+  return ok;
+}
+
+bool compilation_emit(struct compilation *c, enum emit_kind kind, struct text *out) {
+  uint32_t errors = c->diag.error_count;
+  struct text ptx = {0};
+  double start = pipeline_now();
+  c->running = "codegen";
+  bool ok = generate(c, kind, kind == EMIT_CUBIN ? &ptx : out);
+  c->running = NULL;
+  pipeline_count(c, "codegen", start);
+  if (ok && kind == EMIT_CUBIN) ok = assemble(c, &ptx, out);
+  text_free(&ptx);
+  if (!ok && c->diag.error_count == errors)
+    diag_internal(&c->diag, "codegen", nowhere, "it failed and reported no error");
+  return c->diag.error_count == errors;
+}
+
+bool compilation_run(struct compilation *c, const struct list *paths, enum emit_kind kind, struct text *out) {
+  bool ok = true;
+  for (uint32_t i = 0; i < paths->count; i++) // all files, so that all errors are reported
+    ok &= compilation_parse_file(c, list_at(paths, const char, i));
+  if (!ok) return false;
+  if (c->after_step && !c->reads_ir) c->after_step(c, "parse", c->after_step_state);
+  if (kind == EMIT_AST) return compilation_emit(c, EMIT_AST, out);
+  if (!compilation_lower(c)) return false;
+  return compilation_emit(c, kind, out);
+}
