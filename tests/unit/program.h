@@ -38,7 +38,8 @@ static inline void program_begin(struct program *p, const char *name, uint32_t t
   p->module.diag = &p->diag;
   p->options.target = target_find("sm_90");
   p->options.optimize = 3;
-  p->context = (struct pass_context){&p->arena, &p->diag, &p->module, &p->options};
+  p->context = (struct pass_context){
+      .arena = &p->arena, .diag = &p->diag, .module = &p->module, .options = &p->options};
   p->kernel = arena_new(&p->arena, struct ir_kernel);
   p->kernel->name = p->kernel->label = name;
   p->kernel->range = (struct range){.line = 1, .column = 1, .end_line = 1, .end_column = 7};
