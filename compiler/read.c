@@ -34,7 +34,7 @@ static void read_function(struct reader *r, struct ir_function *function) {
   map_init(&r->symbols, r->arena);
   read_vars(r, VAR_LET, true, &function->params);
   read_expect(r, '{');
-  while (read_accept_word(r, "let")) list_push(r->arena, &function->lets, read_definition(r, IR_LET));
+  while (read_accept_word(r, "let")) list_push(r->arena, &function->lets, read_definition(r, IR_LET, false));
   if (!read_at_word(r, "result")) read_expected(r, "'let' or 'result'");
   read_expect_word(r, "result");
   read_exprs(r, '(', ')', &function->results);

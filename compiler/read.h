@@ -50,6 +50,7 @@ struct reader {
   struct map operations;    // spelling to 1 + enum op
   struct map reducers;      // struct ir_reducer
   struct map symbols;       // struct symbol, of the kernel or function being read
+  struct map stage_vars;    // struct ir_var that stages of the entry being read define
   struct ir_kernel *kernel; // NULL in a reducer
   uint32_t depth;
   bool in_directive; // extent(x) is an expression
@@ -100,8 +101,9 @@ void read_declare_var(struct reader *r, struct ir_var *var, struct range place);
 void read_inherit_range(struct ir_var *var, struct range around);
 void read_vars(struct reader *r, enum ir_var_kind kind, bool declare, struct list *out);
 uint32_t read_unroll(struct reader *r);
-// let x: type = value, behind the keyword.
-struct ir_stmt *read_definition(struct reader *r, enum ir_stmt_kind kind);
+// let x: type = value, behind the keyword. Stages of an entry may define one variable each for itself
+// (is_stage).
+struct ir_stmt *read_definition(struct reader *r, enum ir_stmt_kind kind, bool is_stage);
 // M[indices] = value, behind the keyword.
 void read_store(struct reader *r, struct ir_mem **mem, struct list *indices, struct ir_expr **value);
 // { statements }

@@ -145,11 +145,11 @@ static void read_stage_item(struct reader *r, struct ir_stage *stage) {
   if (read_accept_word(r, "axes")) {
     read_stage_axes(r, &stage->axes);
   } else if (read_accept_word(r, "derive")) {
-    list_push(r->arena, &stage->derived, read_definition(r, IR_LET));
+    list_push(r->arena, &stage->derived, read_definition(r, IR_LET, true));
   } else if (read_accept_word(r, "guards")) {
     read_exprs(r, '(', ')', &stage->guards);
   } else if (read_accept_word(r, "let")) {
-    list_push(r->arena, &stage->lets, read_definition(r, IR_LET));
+    list_push(r->arena, &stage->lets, read_definition(r, IR_LET, true));
   } else if (reduces && read_accept_word(r, "reducer")) {
     stage->reducer = read_known_reducer(r);
   } else if (reduces && read_accept_word(r, "operands")) {
@@ -232,6 +232,7 @@ void read_entry(struct reader *r) {
   static const char *const levels[] = {[LEVEL_STAGES] = "stages", [LEVEL_PROGRAM] = "program"};
   struct ir_entry *entry = arena_new(r->arena, struct ir_entry);
   struct list extents = {0};
+  map_init(&r->stage_vars, r->arena);
   entry->name = read_name(r, "the name of an entry");
   entry->level = (enum ir_level)read_choice(r, levels, 2, "the level of the entry");
   read_expect_word(r, "index");

@@ -85,15 +85,23 @@ uint32_t read_unroll(struct reader *r) {
   return factor;
 }
 
-struct ir_stmt *read_definition(struct reader *r, enum ir_stmt_kind kind) {
+struct ir_stmt *read_definition(struct reader *r, enum ir_stmt_kind kind, bool is_stage) {
   struct ir_stmt *s = ir_stmt(r->arena, kind, (struct range){0});
   struct range place;
   s->var = read_var(r, kind == IR_VAR ? VAR_MUTABLE : VAR_LET, &place);
   read_expect(r, '=');
   s->value = read_expr(r);
-  read_declare_var(r, s->var, place);
   s->range = read_range(r);
   read_inherit_range(s->var, s->range);
+  struct ir_var *shared = is_stage && !r->failed ? map_get(&r->stage_vars, s->var->name) : NULL;
+  if (shared) {
+    if (shared->type != s->var->type)
+      read_fail(r, place, "'%s' has another type in another stage", shared->name);
+    s->var = shared;
+    return s;
+  }
+  read_declare_var(r, s->var, place);
+  if (is_stage && !r->failed) map_set(&r->stage_vars, s->var->name, s->var);
   return s;
 }
 
@@ -187,7 +195,7 @@ static struct ir_stmt *read_stmt(struct reader *r) {
   s->kind = (enum ir_stmt_kind)kind;
   switch (s->kind) {
   case IR_LET:
-  case IR_VAR: return read_definition(r, s->kind);
+  case IR_VAR: return read_definition(r, s->kind, false);
   case IR_SET: read_set(r, s); break;
   case IR_STORE: read_store(r, &s->mem, &s->indices, &s->value); break;
   case IR_FOR: read_for(r, s); return s;
