@@ -12,6 +12,8 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 # Assertions stay in every build: what is tested is what is shipped.
 set(CMAKE_C_FLAGS_RELEASE "-O2")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")
+set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g")
 
 add_library(red-options INTERFACE)
 # Root for "compiler/ir.h"; the build folder for "grammar/red.tab.h" and "red_version.h".

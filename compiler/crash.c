@@ -28,7 +28,7 @@ static void handle(int number) {
 }
 
 void crash_watch(const char *volatile *running) {
-#ifndef RED_SANITIZED // the sanitizers have handlers of their own, which say morehas handlers of its own, that say more
+#ifndef RED_SANITIZED // the sanitizers have handlers of their own, which say more
   static char stack[64 * 1024]; // a stack overflow leaves no other
   stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
   struct sigaction action = {.sa_flags = SA_ONSTACK | SA_RESETHAND};
@@ -39,5 +39,6 @@ void crash_watch(const char *volatile *running) {
 #else
   watched = running;
   (void)handle;
+  (void)signals;
 #endif
 }
