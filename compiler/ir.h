@@ -168,7 +168,8 @@ struct ir_axis {
   enum ir_bind bind;
   uint32_t unroll;        // as ir_stmt.unroll
   struct range range;     // declared here
-  struct range bound_at;  // bound, split or fused here
+  struct range bound_at;  // bound here
+  bool is_guarded;        // an outer piece: a guard on the whole keeps it below its extent
 };
 struct ir_stage_axis {
   struct ir_axis *axis;
@@ -189,6 +190,7 @@ struct ir_stage {
   struct list operands; // struct ir_expr
   struct list init;     // struct ir_expr, one a component, or empty; counted once
   struct list results;  // struct ir_var VALUE: one a component
+  enum allreduce_form form; // what `allreduce` asked for
   // STAGE_STORE
   struct ir_mem *mem;
   struct list indices; // struct ir_expr index

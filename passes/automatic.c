@@ -1,0 +1,151 @@
+// The compiler's own schedule: one thread an output, 256 threads a block, outputs in row-major order.
+#include <string.h>
+
+#include "passes/schedule.h"
+
+enum { THREADS = 256 };
+
+static struct ir_directive *add(struct pass_context *context, struct ir_entry *entry, enum ir_directive_kind kind, struct range range) {
+  struct ir_directive *directive = arena_new(context->arena, struct ir_directive);
+  directive->kind = kind;
+  directive->range = range;
+  list_push(context->arena, &entry->directives, directive);
+  return directive;
+}
+
+static void add_axis(struct pass_context *context, struct ir_directive *directive, const char *label) {
+  struct range *place = arena_new(context->arena, struct range);
+  *place = directive->range;
+  list_push(context->arena, &directive->stages, "");
+  list_push(context->arena, &directive->axes, (void *)label);
+  list_push(context->arena, &directive->axis_places, place);
+}
+
+static bool has_axis(const struct ir_stage *stage, const struct ir_axis *axis, bool parallel_only, uint32_t *place) {
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    struct ir_stage_axis *used = stage->axes.at[i];
+    if (used->axis == axis && !(parallel_only && used->is_reduction)) {
+      *place = i;
+      return true;
+    }
+  }
+  return false;
+}
+
+static bool mentions_axis(const struct ir_expr *e) {
+  if (e->op == OP_VAR && e->var->kind != VAR_SIZE && e->var->kind != VAR_SCALAR) return true;
+  for (uint32_t i = 0; i < e->count; i++)
+    if (mentions_axis(e->args[i])) return true;
+  return false;
+}
+
+struct find_value {
+  const struct ir_var *var;
+  bool found;
+};
+static void find_value(struct ir_expr *e, void *state) {
+  struct find_value *find = state;
+  if (e->op == OP_VAR && e->var == find->var) find->found = true;
+}
+
+// Whether `consumer` reads a value of `producer`.
+static bool reads(const struct ir_stage *consumer, const struct ir_stage *producer) {
+  for (uint32_t i = 0; i < producer->results.count; i++) {
+    struct find_value find = {producer->results.at[i], false};
+    ir_visit_block(&consumer->lets, find_value, &find);
+    const struct list *lists[] = {&consumer->guards, &consumer->operands, &consumer->init, &consumer->indices};
+    for (uint32_t l = 0; l < 4; l++)
+      for (uint32_t k = 0; k < lists[l]->count; k++) ir_visit_expr(lists[l]->at[k], find_value, &find);
+    if (consumer->value) ir_visit_expr(consumer->value, find_value, &find);
+    if (find.found) return true;
+  }
+  return false;
+}
+
+// Stages that share an axis or a value are scheduled together: `group` gets a number a stage.
+static uint32_t number_groups(const struct list *stages, uint32_t *group) {
+  for (uint32_t i = 0; i < stages->count; i++) group[i] = i;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (uint32_t a = 0; a < stages->count; a++)
+      for (uint32_t b = a + 1; b < stages->count; b++) {
+        if (group[a] == group[b]) continue;
+        struct ir_stage *first = stages->at[a], *second = stages->at[b];
+        bool together = reads(second, first);
+        uint32_t place;
+        for (uint32_t k = 0; k < first->axes.count && !together; k++)
+          together = has_axis(second, list_at(&first->axes, struct ir_stage_axis, k)->axis, false, &place);
+        if (!together) continue;
+        uint32_t low = group[a] < group[b] ? group[a] : group[b], high = group[a] < group[b] ? group[b] : group[a];
+        for (uint32_t k = 0; k < stages->count; k++)
+          if (group[k] == high) group[k] = low;
+        changed = true;
+      }
+  }
+  return stages->count;
+}
+
+// The longest row of axes, from the outermost, that are parallel and neighbours in every stage of the group.
+static struct list common_axes(struct arena *arena, const struct list *stages, const uint32_t *group, uint32_t number) {
+  struct list common = {0};
+  const struct ir_stage *first = stages->at[number];
+  for (uint32_t i = 0; i < first->axes.count; i++) {
+    struct ir_axis *axis = list_at(&first->axes, struct ir_stage_axis, i)->axis;
+    bool everywhere = !mentions_axis(axis->extent);
+    for (uint32_t k = 0; k < stages->count && everywhere; k++) {
+      if (group[k] != number) continue;
+      uint32_t place, before;
+      everywhere = has_axis(stages->at[k], axis, true, &place);
+      if (everywhere && common.count)
+        everywhere = has_axis(stages->at[k], common.at[common.count - 1], true, &before) && before + 1 == place;
+    }
+    if (everywhere) list_push(arena, &common, axis);
+    else if (common.count) break;
+  }
+  return common;
+}
+
+void schedule_automatically(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
+  struct arena *arena = context->arena;
+  uint32_t *group = arena_array(arena, uint32_t, entry->stages.count);
+  number_groups(&entry->stages, group);
+  for (uint32_t g = 0; g < entry->stages.count; g++) {
+    if (group[g] != g) continue;
+    struct list axes = common_axes(arena, &entry->stages, group, g);
+    if (axes.count == 0) continue;
+    const char *label = list_at(&axes, struct ir_axis, 0)->var->label;
+    bool is_ambiguous = false; // two axes of one name are two groups; each needs its own directives
+    for (uint32_t i = 0; i < entry->axes.count; i++)
+      for (uint32_t k = 0; k < axes.count; k++) {
+        struct ir_axis *other = entry->axes.at[i];
+        is_ambiguous |= other != axes.at[k] && strcmp(other->var->label, list_at(&axes, struct ir_axis, k)->var->label) == 0;
+      }
+    if (is_ambiguous) { // rename: labels are only names for directives
+      for (uint32_t k = 0; k < axes.count; k++) {
+        struct ir_axis *axis = axes.at[k];
+        axis->var->label = axis->var->name;
+      }
+      label = list_at(&axes, struct ir_axis, 0)->var->label;
+    }
+    if (axes.count > 1) {
+      struct ir_directive *fuse = add(context, entry, DIRECTIVE_FUSE, entry->range);
+      for (uint32_t i = 0; i < axes.count; i++) add_axis(context, fuse, list_at(&axes, struct ir_axis, i)->var->label);
+      for (uint32_t i = 1; i < axes.count; i++) label = arena_printf(arena, "%s_%s", label, list_at(&axes, struct ir_axis, i)->var->label);
+      list_push(arena, &fuse->names, (void *)label);
+    }
+    const char *outer = arena_printf(arena, "%s_block", label), *inner = arena_printf(arena, "%s_thread", label);
+    struct ir_directive *split = add(context, entry, DIRECTIVE_SPLIT_BY, entry->range);
+    add_axis(context, split, label);
+    split->factor = ir_int(arena, TYPE_INDEX, THREADS);
+    list_push(arena, &split->names, (void *)outer);
+    list_push(arena, &split->names, (void *)inner);
+    struct ir_directive *block = add(context, entry, DIRECTIVE_BIND, entry->range);
+    add_axis(context, block, outer);
+    block->bind = BIND_BLOCK_X;
+    struct ir_directive *thread = add(context, entry, DIRECTIVE_BIND, entry->range);
+    add_axis(context, thread, inner);
+    thread->bind = BIND_THREAD_X;
+  }
+  if (!entry->is_general)
+    diag_remark(context->diag, "schedule", entry->range, "kernel '%s' has no schedule that always applies: one thread an output, %d threads a block, in row-major order", kernel->label, THREADS);
+}

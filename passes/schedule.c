@@ -1,0 +1,515 @@
+// schedule: applies directives to the axes of stages.
+//
+//   stage B: axes i parallel, j reduction         split j by 32 -> jo, ji;  bind i -> block.x;  bind ji -> thread.x;
+//   ->
+//   stage B: axes i (block.x), jo, ji (thread.x); derived j = jo * 32 + ji; guard j < m
+//
+// Requires stages as `check` left them. Applies the directives in order, each to the names that the earlier ones left; an entry
+// without a schedule gets the compiler's own directives first. Breaks nothing: stages stay stages. A directive that is not
+// legal is an error that says where the axis was used and what would be legal.
+#include <string.h>
+
+#include "compiler/pass.h"
+#include "passes/schedule.h"
+#include "passes/stage.h"
+
+// An axis that a directive took away.
+struct retired {
+  const char *label;
+  const char *how;
+  struct range where;
+};
+
+struct scheduler {
+  struct pass_context *context;
+  struct arena *arena;
+  struct diag *diag;
+  struct ir_kernel *kernel;
+  struct ir_entry *entry;
+  struct list retired; // struct retired
+};
+
+// --- Names ------------------------------------------------------------------------------------------------------------
+
+static uint32_t place_of(const struct ir_stage *stage, const struct ir_axis *axis) {
+  for (uint32_t i = 0; i < stage->axes.count; i++)
+    if (list_at(&stage->axes, struct ir_stage_axis, i)->axis == axis) return i;
+  return UINT32_MAX;
+}
+
+static bool list_has(const struct list *list, const void *item) {
+  for (uint32_t i = 0; i < list->count; i++)
+    if (list->at[i] == item) return true;
+  return false;
+}
+
+static void note_legal(struct scheduler *s, const char *stage_name) {
+  struct text names = {0};
+  struct list seen = {0};
+  for (uint32_t i = 0; i < s->entry->stages.count; i++) {
+    struct ir_stage *stage = s->entry->stages.at[i];
+    if (*stage_name && !stage_is_named(stage, stage_name)) continue;
+    for (uint32_t k = 0; k < stage->axes.count; k++) {
+      struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, k)->axis;
+      if (list_has(&seen, axis)) continue;
+      list_push(s->arena, &seen, axis);
+      text_printf(&names, "%s%s", names.length ? ", " : "", axis->var->label);
+    }
+  }
+  if (names.length) diag_note(s->diag, (struct range){0}, "axes here are %s", names.data);
+  text_free(&names);
+}
+
+// The axes that a directive names, at its place `which`. Reports when there is none.
+static bool find_axes(struct scheduler *s, const struct ir_directive *directive, uint32_t which, struct list *axes) {
+  const char *stage_name = directive->stages.at[which], *label = directive->axes.at[which];
+  struct range range = *list_at(&directive->axis_places, struct range, which);
+  bool stage_found = !*stage_name;
+  for (uint32_t i = 0; i < s->entry->stages.count; i++) {
+    struct ir_stage *stage = s->entry->stages.at[i];
+    if (*stage_name && !stage_is_named(stage, stage_name)) continue;
+    stage_found = true;
+    for (uint32_t k = 0; k < stage->axes.count; k++) {
+      struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, k)->axis;
+      if (strcmp(axis->var->label, label) == 0 && !list_has(axes, axis)) list_push(s->arena, axes, axis);
+    }
+  }
+  if (!stage_found) {
+    diag_error(s->diag, ERROR_UNKNOWN_STAGE, range, "no stage is named '%s'", stage_name);
+    struct text names = {0};
+    for (uint32_t i = 0; i < s->entry->stages.count; i++)
+      text_printf(&names, "%s%s", i ? ", " : "", list_at(&s->entry->stages, struct ir_stage, i)->label);
+    diag_note(s->diag, (struct range){0}, "stages are %s", names.data ? names.data : "none");
+    text_free(&names);
+    return false;
+  }
+  if (axes->count == 0) {
+    for (uint32_t i = 0; i < s->retired.count; i++) {
+      struct retired *retired = s->retired.at[i];
+      if (strcmp(retired->label, label) != 0) continue;
+      diag_error(s->diag, ERROR_AXIS_USED, range, "axis '%s' was %s before; name its pieces", label, retired->how);
+      diag_note(s->diag, retired->where, "%s here", retired->how);
+      note_legal(s, stage_name);
+      return false;
+    }
+    diag_error(s->diag, ERROR_UNKNOWN_AXIS, range, "no axis is named '%s'%s%s", label, *stage_name ? " in stage " : "", stage_name);
+    note_legal(s, stage_name);
+    return false;
+  }
+  for (uint32_t a = 0; a < axes->count && *stage_name; a++) // an axis around several stages is scheduled in all of them
+    for (uint32_t i = 0; i < s->entry->stages.count; i++) {
+      struct ir_stage *stage = s->entry->stages.at[i];
+      if (stage_is_named(stage, stage_name) || place_of(stage, axes->at[a]) == UINT32_MAX) continue;
+      if (directive->kind == DIRECTIVE_REORDER || directive->kind == DIRECTIVE_ALLREDUCE) continue;
+      diag_error(s->diag, ERROR_DIRECTIVE, range, "axis '%s' encloses stage '%s' too and cannot be scheduled for '%s' alone; name it without a stage", label, stage->label, stage_name);
+      return false;
+    }
+  return true;
+}
+
+static void retire(struct scheduler *s, const struct ir_axis *axis, const char *how, struct range where) {
+  struct retired *retired = arena_new(s->arena, struct retired);
+  retired->label = axis->var->label;
+  retired->how = how;
+  retired->where = where;
+  list_push(s->arena, &s->retired, retired);
+  for (uint32_t i = 0; i < s->entry->axes.count; i++)
+    if (s->entry->axes.at[i] == axis) {
+      list_remove(&s->entry->axes, i);
+      return;
+    }
+}
+
+static const char *bind_name(enum ir_bind bind) {
+  static const char *const names[] = {"serial", "block.x", "block.y", "block.z", "thread.x", "thread.y", "thread.z", "vector"};
+  return names[bind];
+}
+
+// An axis that is bound, unrolled or vectorised is not taken apart.
+static bool is_free(struct scheduler *s, const struct ir_axis *axis, struct range range) {
+  if (axis->bind == BIND_SERIAL && !axis->unroll) return true;
+  diag_error(s->diag, ERROR_AXIS_USED, range, "axis '%s' is already %s%s", axis->var->label, axis->bind == BIND_SERIAL ? "unrolled" : "bound to ",
+             axis->bind == BIND_SERIAL ? "" : bind_name(axis->bind));
+  diag_note(s->diag, axis->bound_at, "here");
+  return false;
+}
+
+static bool mentions_axis(struct scheduler *s, const struct ir_expr *e) {
+  if (e->op == OP_VAR) return e->var->kind != VAR_SIZE && e->var->kind != VAR_SCALAR;
+  for (uint32_t i = 0; i < e->count; i++)
+    if (mentions_axis(s, e->args[i])) return true;
+  return false;
+}
+
+static bool name_is_new(struct scheduler *s, const char *name, struct range range) {
+  for (uint32_t i = 0; i < s->entry->axes.count; i++) {
+    struct ir_axis *axis = s->entry->axes.at[i];
+    if (strcmp(axis->var->label, name) != 0) continue;
+    diag_error(s->diag, ERROR_DUPLICATE_NAME, range, "an axis is already named '%s'", name);
+    diag_note(s->diag, axis->range, "here");
+    return false;
+  }
+  return true;
+}
+
+// --- split and fuse -----------------------------------------------------------------------------------------------
+
+// extent(x) inside a factor: the extent of the axis of that name in the stages of `axis`.
+static struct ir_expr *resolve_extent(struct arena *arena, struct ir_expr *e, void *state) {
+  struct list *axes = state;
+  if (e->op != OP_VAR || e->var->kind != VAR_AXIS) return e;
+  for (uint32_t i = 0; i < axes->count; i++) {
+    struct ir_axis *axis = axes->at[i];
+    if (strcmp(axis->var->label, e->var->label) == 0) return ir_cast(arena, e->type, axis->extent);
+  }
+  return e;
+}
+
+static struct ir_axis *new_axis(struct scheduler *s, const char *label, struct ir_expr *extent, struct range range) {
+  struct ir_axis *axis = arena_new(s->arena, struct ir_axis);
+  axis->var = ir_new_var(s->kernel, VAR_AXIS, TYPE_INDEX, label);
+  axis->var->range = range;
+  axis->extent = extent;
+  axis->range = range;
+  list_push(s->arena, &s->entry->axes, axis);
+  return axis;
+}
+
+static void put_axis(struct scheduler *s, struct ir_stage *stage, uint32_t place, struct ir_axis *axis, bool is_reduction) {
+  struct ir_stage_axis *used = arena_new(s->arena, struct ir_stage_axis);
+  used->axis = axis;
+  used->is_reduction = is_reduction;
+  list_insert(s->arena, &stage->axes, place, used);
+}
+
+static void schedule_facts(struct scheduler *s, struct facts *facts) {
+  facts_init(facts, s->arena);
+  if (s->entry->when) facts_add_condition(facts, s->entry->when);
+}
+
+static bool split_axis(struct scheduler *s, const struct ir_directive *directive, struct ir_axis *axis, struct range range) {
+  struct arena *arena = s->arena;
+  if (!is_free(s, axis, range)) return false;
+  struct ir_expr *extent = axis->extent, *factor = ir_rewrite_expr(arena, directive->factor, resolve_extent, &s->entry->axes);
+  bool is_unresolved = mentions_axis(s, factor);
+  if (is_unresolved) {
+    diag_error(s->diag, ERROR_SPLIT, directive->range, "the factor asks for the extent of an axis that is not there, or that depends on another axis");
+    return false;
+  }
+  struct ir_expr *one = ir_int(arena, TYPE_INDEX, 1), *inner, *outer, *parts = factor;
+  if (directive->kind == DIRECTIVE_SPLIT_INTO) {
+    parts = ir_binary(arena, OP_MAX, factor, one);
+    inner = ir_binary(arena, OP_DIV, ir_binary(arena, OP_ADD, extent, ir_binary(arena, OP_SUB, parts, one)), parts);
+    outer = parts;
+  } else {
+    inner = factor;
+    outer = ir_binary(arena, OP_DIV, ir_binary(arena, OP_ADD, extent, ir_binary(arena, OP_SUB, factor, one)), factor);
+  }
+  struct facts facts;
+  schedule_facts(s, &facts);
+  bool is_exact = prove_divides(&facts, parts, extent) || axis->is_guarded;
+  if (is_exact && !axis->is_guarded && directive->kind == DIRECTIVE_SPLIT_BY) outer = ir_binary(arena, OP_DIV, extent, factor);
+  struct ir_axis *o = new_axis(s, directive->names.at[0], outer, directive->range);
+  struct ir_axis *i = new_axis(s, directive->names.at[1], inner, directive->range);
+  o->is_guarded = !is_exact || axis->is_guarded;
+  axis->var->kind = VAR_LET;
+  struct ir_expr *whole = ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, ir_ref(arena, o->var), inner), ir_ref(arena, i->var));
+  struct ir_stmt *derived = ir_let(arena, axis->var, whole, axis->range);
+  struct ir_expr *guard = ir_binary(arena, OP_LT, ir_ref(arena, axis->var), extent);
+  for (uint32_t k = 0; k < s->entry->stages.count; k++) {
+    struct ir_stage *stage = s->entry->stages.at[k];
+    uint32_t place = place_of(stage, axis);
+    if (place == UINT32_MAX) continue;
+    bool is_reduction = list_at(&stage->axes, struct ir_stage_axis, place)->is_reduction;
+    list_remove(&stage->axes, place);
+    put_axis(s, stage, place, i, is_reduction);
+    put_axis(s, stage, place, o, is_reduction);
+    list_insert(arena, &stage->derived, 0, derived);
+    if (!is_exact) list_insert(arena, &stage->guards, 0, guard);
+  }
+  retire(s, axis, "split", directive->range);
+  return true;
+}
+
+static bool apply_split(struct scheduler *s, const struct ir_directive *directive) {
+  struct list axes = {0};
+  if (!find_axes(s, directive, 0, &axes)) return false;
+  const char *outer = directive->names.at[0], *inner = directive->names.at[1];
+  if (strcmp(outer, inner) == 0) {
+    diag_error(s->diag, ERROR_DUPLICATE_NAME, directive->range, "both pieces are named '%s'", outer);
+    return false;
+  }
+  if (!name_is_new(s, outer, directive->range) || !name_is_new(s, inner, directive->range)) return false;
+  for (uint32_t i = 0; i < axes.count; i++)
+    if (!split_axis(s, directive, axes.at[i], *list_at(&directive->axis_places, struct range, 0))) return false;
+  return true;
+}
+
+// The axes of a stage that a list of names means, in the order of the names; NULL where the stage has none of that name.
+static struct ir_axis *axis_in_stage(const struct ir_stage *stage, const char *label) {
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
+    if (strcmp(axis->var->label, label) == 0) return axis;
+  }
+  return NULL;
+}
+
+static bool apply_fuse(struct scheduler *s, const struct ir_directive *directive) {
+  struct arena *arena = s->arena;
+  uint32_t count = directive->axes.count;
+  for (uint32_t i = 0; i < count; i++) {
+    struct list axes = {0};
+    if (!find_axes(s, directive, i, &axes)) return false;
+    for (uint32_t k = 0; k < axes.count; k++) {
+      struct ir_axis *axis = axes.at[k];
+      struct range range = *list_at(&directive->axis_places, struct range, i);
+      if (!is_free(s, axis, range)) return false;
+      if (mentions_axis(s, axis->extent)) {
+        diag_error(s->diag, ERROR_DIRECTIVE, range, "axis '%s' has a range that depends on another axis and cannot be fused", axis->var->label);
+        return false;
+      }
+    }
+  }
+  if (!name_is_new(s, directive->names.at[0], directive->range)) return false;
+  bool found = false;
+  for (uint32_t k = 0; k < s->entry->stages.count; k++) {
+    struct ir_stage *first = s->entry->stages.at[k];
+    struct ir_axis *parts[64];
+    uint32_t present = 0;
+    for (uint32_t i = 0; i < count && i < 64; i++) {
+      parts[i] = axis_in_stage(first, directive->axes.at[i]);
+      present += parts[i] != NULL;
+    }
+    if (present == 0) continue;
+    if (present < count) {
+      diag_error(s->diag, ERROR_DIRECTIVE, directive->range, "stage '%s' has some of these axes and not all", first->label);
+      note_legal(s, "");
+      return false;
+    }
+    found = true;
+    struct ir_expr *extent = ir_int(arena, TYPE_INDEX, 1);
+    for (uint32_t i = 0; i < count; i++) extent = ir_binary(arena, OP_MUL, extent, parts[i]->extent);
+    struct ir_axis *fused = new_axis(s, directive->names.at[0], extent, directive->range);
+    struct list derived = {0};
+    struct ir_expr *rest = ir_ref(arena, fused->var);
+    for (uint32_t i = count; i-- > 0;) {
+      struct ir_expr *value = i == 0 ? rest : ir_binary(arena, OP_MOD, rest, parts[i]->extent);
+      rest = ir_binary(arena, OP_DIV, rest, parts[i]->extent);
+      list_push(arena, &derived, ir_let(arena, parts[i]->var, value, directive->range));
+    }
+    for (uint32_t n = k; n < s->entry->stages.count; n++) { // every stage that has these axes
+      struct ir_stage *stage = s->entry->stages.at[n];
+      uint32_t place = place_of(stage, parts[0]);
+      if (place == UINT32_MAX) continue;
+      bool is_reduction = list_at(&stage->axes, struct ir_stage_axis, place)->is_reduction;
+      for (uint32_t i = 0; i < count; i++) {
+        struct ir_stage_axis *part = place + i < stage->axes.count ? stage->axes.at[place + i] : NULL;
+        if (part && part->axis == parts[i] && part->is_reduction == is_reduction) continue;
+        diag_error(s->diag, ERROR_DIRECTIVE, directive->range, "axis '%s' does not follow '%s' in stage '%s'; reorder them first", parts[i]->var->label,
+                   i ? parts[i - 1]->var->label : "", stage->label);
+        return false;
+      }
+      for (uint32_t i = 0; i < count; i++) list_remove(&stage->axes, place);
+      put_axis(s, stage, place, fused, is_reduction);
+      for (uint32_t i = 0; i < derived.count; i++) list_insert(arena, &stage->derived, i, derived.at[i]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+      parts[i]->var->kind = VAR_LET;
+      retire(s, parts[i], "fused", directive->range);
+    }
+  }
+  return found;
+}
+
+// --- reorder, bind, unroll, allreduce -------------------------------------------------------------------------------
+
+static bool apply_reorder(struct scheduler *s, const struct ir_directive *directive) {
+  uint32_t count = directive->axes.count;
+  for (uint32_t i = 0; i < count; i++) {
+    struct list axes = {0};
+    if (!find_axes(s, directive, i, &axes)) return false;
+    for (uint32_t k = 0; k < i; k++)
+      if (strcmp(directive->axes.at[i], directive->axes.at[k]) == 0) {
+        diag_error(s->diag, ERROR_DIRECTIVE, *list_at(&directive->axis_places, struct range, i), "axis '%s' is named twice", (const char *)directive->axes.at[i]);
+        return false;
+      }
+  }
+  bool has_all = false;
+  for (uint32_t n = 0; n < s->entry->stages.count; n++) {
+    struct ir_stage *stage = s->entry->stages.at[n];
+    struct list order = {0};
+    for (uint32_t i = 0; i < count; i++) {
+      const char *stage_name = directive->stages.at[i];
+      struct ir_axis *axis = axis_in_stage(stage, directive->axes.at[i]);
+      if (axis && (!*stage_name || stage_is_named(stage, stage_name)))
+        list_push(s->arena, &order, stage->axes.at[place_of(stage, axis)]);
+    }
+    has_all |= order.count == count;
+    uint32_t next = 0;
+    struct list before = list_copy(s->arena, &stage->axes);
+    for (uint32_t p = 0; p < stage->axes.count; p++)
+      if (list_has(&order, before.at[p])) stage->axes.at[p] = order.at[next++];
+    for (uint32_t p = 0; p < stage->axes.count; p++) { // a range must follow the axes that it mentions
+      struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, p)->axis;
+      for (uint32_t q = p + 1; q < stage->axes.count; q++) {
+        struct ir_axis *later = list_at(&stage->axes, struct ir_stage_axis, q)->axis;
+        bool depends = ir_mentions(axis->extent, later->var);
+        for (uint32_t d = 0; d < stage->derived.count && !depends; d++) {
+          struct ir_stmt *let = stage->derived.at[d];
+          depends = ir_mentions(axis->extent, let->var) && ir_mentions(let->value, later->var);
+        }
+        if (!depends) continue;
+        diag_error(s->diag, ERROR_DIRECTIVE, directive->range, "axis '%s' has a range that depends on '%s' and must stay inside it", axis->var->label, later->var->label);
+        return false;
+      }
+    }
+  }
+  if (!has_all) {
+    diag_error(s->diag, ERROR_DIRECTIVE, directive->range, "no stage has all of these axes");
+    note_legal(s, "");
+  }
+  return has_all;
+}
+
+static bool bind_axis(struct scheduler *s, const struct ir_directive *directive, struct ir_axis *axis, struct range range) {
+  enum ir_bind bind = directive->bind;
+  if (!is_free(s, axis, range)) return false;
+  bool is_thread = bind >= BIND_THREAD_X;
+  struct text spelled = {0};
+  ir_print_expr(axis->extent, &spelled);
+  const char *extent = arena_strdup(s->arena, spelled.data ? spelled.data : "");
+  text_free(&spelled);
+  if (mentions_axis(s, axis->extent)) {
+    diag_error(s->diag, ERROR_BIND, directive->range, "axis '%s' has a range that depends on another axis and cannot be bound to %s", axis->var->label, bind_name(bind));
+    if (is_thread) diag_note(s->diag, (struct range){0}, "split it by a constant and bind the inner piece: split %s by 32 -> %so, %si;", axis->var->label, axis->var->label, axis->var->label);
+    return false;
+  }
+  if (is_thread && !ir_is_const(axis->extent)) {
+    const struct ir_expr *size = axis->extent;
+    while (size->op == OP_CAST) size = size->args[0];
+    if (size->op == OP_VAR)
+      diag_error(s->diag, ERROR_EXTENT, directive->range, "axis '%s' has extent '%s', unknown at compile time, and is bound to %s", axis->var->label, size->var->label, bind_name(bind));
+    else
+      diag_error(s->diag, ERROR_EXTENT, directive->range, "axis '%s' has an extent unknown at compile time, %s, and is bound to %s", axis->var->label, extent, bind_name(bind));
+    if (size->op == OP_VAR)
+      diag_note(s->diag, (struct range){0}, "fix it with -D %s=..., or split it: split %s by 32 -> %so, %si;", size->var->label, axis->var->label, axis->var->label, axis->var->label);
+    else
+      diag_note(s->diag, (struct range){0}, "split it: split %s by 32 -> %so, %si;", axis->var->label, axis->var->label, axis->var->label);
+    return false;
+  }
+  if (is_thread && (axis->extent->integer > 1024 || (bind == BIND_THREAD_Z && axis->extent->integer > 64))) {
+    diag_error(s->diag, ERROR_BLOCK_SIZE, directive->range, "axis '%s' has extent %lld, and %s has at most %d threads", axis->var->label, (long long)axis->extent->integer,
+               bind_name(bind), bind == BIND_THREAD_Z ? 64 : 1024);
+    diag_note(s->diag, (struct range){0}, "split it: split %s by 256 -> %so, %si;", axis->var->label, axis->var->label, axis->var->label);
+    return false;
+  }
+  for (uint32_t n = 0; n < s->entry->stages.count; n++) {
+    struct ir_stage *stage = s->entry->stages.at[n];
+    uint32_t place = place_of(stage, axis);
+    if (place == UINT32_MAX) continue;
+    if (!is_thread && list_at(&stage->axes, struct ir_stage_axis, place)->is_reduction) {
+      diag_error(s->diag, ERROR_UNSUPPORTED, directive->range, "axis '%s' is a reduction axis bound to blocks: a reduction over the grid is not lowered by this version", axis->var->label);
+      diag_note(s->diag, (struct range){0}, "bind it to threads, or leave it serial");
+      return false;
+    }
+    for (uint32_t k = 0; k < stage->axes.count; k++) {
+      struct ir_axis *other = list_at(&stage->axes, struct ir_stage_axis, k)->axis;
+      if (other->bind != bind) continue;
+      diag_error(s->diag, ERROR_BIND, directive->range, "axis '%s' and axis '%s' of stage '%s' would both be bound to %s", axis->var->label, other->var->label, stage->label, bind_name(bind));
+      diag_note(s->diag, other->bound_at, "'%s' is bound here", other->var->label);
+      struct text free_places = {0};
+      for (int b = is_thread ? BIND_THREAD_X : BIND_BLOCK_X; b <= (is_thread ? BIND_THREAD_Z : BIND_BLOCK_Z); b++) {
+        bool taken = false;
+        for (uint32_t m = 0; m < stage->axes.count; m++) taken |= (int)list_at(&stage->axes, struct ir_stage_axis, m)->axis->bind == b;
+        if (!taken) text_printf(&free_places, "%s%s", free_places.length ? ", " : "", bind_name((enum ir_bind)b));
+      }
+      if (free_places.length) diag_note(s->diag, (struct range){0}, "free in this stage: %s", free_places.data);
+      text_free(&free_places);
+      return false;
+    }
+  }
+  axis->bind = bind;
+  axis->bound_at = directive->range;
+  return true;
+}
+
+static bool apply_bind(struct scheduler *s, const struct ir_directive *directive) {
+  struct list axes = {0};
+  if (!find_axes(s, directive, 0, &axes)) return false;
+  for (uint32_t i = 0; i < axes.count; i++)
+    if (!bind_axis(s, directive, axes.at[i], *list_at(&directive->axis_places, struct range, 0))) return false;
+  return true;
+}
+
+static bool apply_unroll(struct scheduler *s, const struct ir_directive *directive) {
+  struct list axes = {0};
+  if (!find_axes(s, directive, 0, &axes)) return false;
+  for (uint32_t i = 0; i < axes.count; i++) {
+    struct ir_axis *axis = axes.at[i];
+    if (!is_free(s, axis, *list_at(&directive->axis_places, struct range, 0))) return false;
+    if (!directive->factor && !ir_is_const(axis->extent)) {
+      diag_error(s->diag, ERROR_EXTENT, directive->range, "axis '%s' is unrolled whole and its extent is not constant", axis->var->label);
+      diag_note(s->diag, (struct range){0}, "give a factor: unroll %s by 4; or split it first", axis->var->label);
+      return false;
+    }
+    if (directive->factor && (!ir_is_const(directive->factor) || directive->factor->integer > 1024)) {
+      diag_error(s->diag, ERROR_EXTENT, directive->range, "an unroll factor is a constant from 1 to 1024");
+      return false;
+    }
+    axis->unroll = directive->factor ? (uint32_t)directive->factor->integer : UINT32_MAX;
+    axis->bound_at = directive->range;
+  }
+  return true;
+}
+
+static bool apply_allreduce(struct scheduler *s, const struct ir_directive *directive) {
+  bool found = false;
+  for (uint32_t i = 0; i < directive->axes.count; i++) {
+    struct list axes = {0};
+    if (!find_axes(s, directive, i, &axes)) return false;
+  }
+  for (uint32_t n = 0; n < s->entry->stages.count; n++) {
+    struct ir_stage *stage = s->entry->stages.at[n];
+    uint32_t named = 0, on_threads = 0;
+    for (uint32_t k = 0; k < stage->axes.count; k++) {
+      struct ir_stage_axis *axis = stage->axes.at[k];
+      if (axis->is_reduction && axis->axis->bind >= BIND_THREAD_X && axis->axis->bind <= BIND_THREAD_Z) on_threads++;
+      for (uint32_t i = 0; i < directive->axes.count; i++) {
+        const char *stage_name = directive->stages.at[i];
+        if (axis->is_reduction && strcmp(axis->axis->var->label, directive->axes.at[i]) == 0 && (!*stage_name || stage_is_named(stage, stage_name))) named++;
+      }
+    }
+    if (named == 0) continue;
+    if (named != on_threads || named != directive->axes.count) {
+      diag_error(s->diag, ERROR_DIRECTIVE, directive->range, "'allreduce' names all reduction axes of stage '%s' that are bound to threads: it has %u, and %u are named", stage->label, on_threads, named);
+      return false;
+    }
+    stage->form = directive->form;
+    found = true;
+  }
+  if (!found) diag_error(s->diag, ERROR_DIRECTIVE, directive->range, "'allreduce' names reduction axes bound to threads");
+  return found;
+}
+
+static bool apply(struct scheduler *s, const struct ir_directive *directive) {
+  switch (directive->kind) {
+  case DIRECTIVE_SPLIT_BY: case DIRECTIVE_SPLIT_INTO: return apply_split(s, directive);
+  case DIRECTIVE_FUSE: return apply_fuse(s, directive);
+  case DIRECTIVE_REORDER: return apply_reorder(s, directive);
+  case DIRECTIVE_BIND: return apply_bind(s, directive);
+  case DIRECTIVE_UNROLL: return apply_unroll(s, directive);
+  case DIRECTIVE_ALLREDUCE: return apply_allreduce(s, directive);
+  case DIRECTIVE_VECTORIZE: case DIRECTIVE_JOIN: break;
+  }
+  diag_error(s->diag, ERROR_UNSUPPORTED, directive->range, "this directive is not lowered by this version");
+  return false;
+}
+
+bool pass_schedule(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
+  struct scheduler s = {.context = context, .arena = context->arena, .diag = context->diag, .kernel = kernel, .entry = entry};
+  if (entry->is_automatic) schedule_automatically(context, kernel, entry);
+  bool good = true;
+  for (uint32_t i = 0; i < entry->directives.count && good; i++) good = apply(&s, entry->directives.at[i]);
+  entry->directives.count = 0;
+  return good;
+}

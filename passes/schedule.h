@@ -1,0 +1,10 @@
+// The parts of pass `schedule`.
+#ifndef RED_PASSES_SCHEDULE_H
+#define RED_PASSES_SCHEDULE_H
+
+#include "compiler/pass.h"
+
+// passes/automatic.c: appends the compiler's own directives to an entry without a schedule.
+void schedule_automatically(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry);
+
+#endif
