@@ -22,13 +22,15 @@ static void handle(int number) {
     say(part);
     say("'");
   }
-  say(number == SIGABRT ? ": a check failed" : number == SIGSEGV ? ": memory fault or stack overflow" : ": fatal signal");
+  say(number == SIGABRT   ? ": a check failed"
+      : number == SIGSEGV ? ": memory fault or stack overflow"
+                          : ": fatal signal");
   say("; this is a fault of the compiler, please report it with the input\n");
   _exit(3);
 }
 
 void crash_watch(const char *volatile *running) {
-#ifndef RED_SANITIZED // the sanitizers have handlers of their own, which say more
+#ifndef RED_SANITIZED           // the sanitizers have handlers of their own, which say more
   static char stack[64 * 1024]; // a stack overflow leaves no other
   stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
   struct sigaction action = {.sa_flags = SA_ONSTACK | SA_RESETHAND};

@@ -47,7 +47,8 @@ static bool is_printed(const struct options *options, const char *pass) {
 
 static void save(const struct steps *steps, const char *name, const char *suffix, const struct text *text) {
   struct compilation *c = steps->options->compilation;
-  const char *path = arena_printf(&c->arena, "%s/%02u-%s%s", steps->options->save_temps, steps->number, name, suffix);
+  const char *path =
+      arena_printf(&c->arena, "%s/%02u-%s%s", steps->options->save_temps, steps->number, name, suffix);
   output_write(&c->diag, path, text->data, text->length);
 }
 
@@ -98,8 +99,8 @@ static void print_phases(const struct compilation *c) {
   for (uint32_t i = 0; i < c->phases.count; i++) total += list_at(&c->phases, struct phase, i)->seconds;
   for (uint32_t i = 0; i < c->phases.count; i++) {
     const struct phase *phase = list_at(&c->phases, struct phase, i);
-    text_printf(&text, "%10.3f ms %5.1f %%  %s\n", 1e3 * phase->seconds, total > 0 ? 100 * phase->seconds / total : 0,
-                phase->name);
+    text_printf(&text, "%10.3f ms %5.1f %%  %s\n", 1e3 * phase->seconds,
+                total > 0 ? 100 * phase->seconds / total : 0, phase->name);
   }
   text_printf(&text, "%10.3f ms 100.0 %%  total\n", 1e3 * total);
   output_write_all(STDERR_FILENO, text.data, text.length);
@@ -120,7 +121,8 @@ static bool compile(struct steps *steps, struct text *out) {
          (!is_code || !options->save_temps || save_code(steps)) && !c->diag.error_count;
 }
 
-// Compiles and writes. What --print-after printed comes out even where a later pass failed; the output only when all went well.
+// Compiles and writes. What --print-after printed comes out even where a later pass failed; the output only
+// when all went well.
 static bool compile_and_write(const struct options *options) {
   struct compilation *c = options->compilation;
   struct steps steps = {.options = options};

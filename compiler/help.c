@@ -21,7 +21,8 @@ static const struct help_row rows[] = {
 #undef GROUP
 };
 
-// Appends `text` wrapped at LINE_WIDTH, every line but the first indented to HELP_COLUMN, where the first starts.
+// Appends `text` wrapped at LINE_WIDTH, every line but the first indented to HELP_COLUMN, where the first
+// starts.
 static void wrap(struct text *out, const char *text) {
   size_t column = HELP_COLUMN;
   while (*text) {
@@ -95,7 +96,9 @@ void help_print(struct text *out) {
                  "  3  a fault of the compiler itself\n");
 }
 
-void help_print_version(struct text *out) { text_printf(out, "redc %s (%s)\n", RED_VERSION, codegen_llvm_version()); }
+void help_print_version(struct text *out) {
+  text_printf(out, "redc %s (%s)\n", RED_VERSION, codegen_llvm_version());
+}
 
 void help_print_targets(struct text *out) {
   text_printf(out, "%-10s %4s %7s %13s\n", "target", "PTX", "driver", "shared bytes");
@@ -105,7 +108,8 @@ void help_print_targets(struct text *out) {
 
 void help_print_passes(struct text *out) {
   text_printf(out, "%-10s %s\n", "check", "resolve names and types, prove bounds; reductions become stages");
-  for (const struct pass *pass = pass_table; pass->name; pass++) text_printf(out, "%-10s %s\n", pass->name, pass->description);
+  for (const struct pass *pass = pass_table; pass->name; pass++)
+    text_printf(out, "%-10s %s\n", pass->name, pass->description);
 }
 
 void help_print_error(int number, struct text *out) {

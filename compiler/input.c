@@ -5,7 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *input_name(const char *path) { return strcmp(path, "-") == 0 ? "<stdin>" : path; }
+const char *input_name(const char *path) {
+  return strcmp(path, "-") == 0 ? "<stdin>" : path;
+}
 
 static bool read_all(struct diag *diag, const char *name, int fd, struct text *out) {
   static const struct range nowhere;

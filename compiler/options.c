@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { MAX_DEFINES = 1000 };
+
 static const struct range nowhere;
 
 const struct option_info option_table[OPTION_COUNT] = {
@@ -22,8 +24,12 @@ const struct option_info option_table[OPTION_COUNT] = {
 static const char *const emit_names[] = {"ast", "ir", "cuda", "llvm", "ptx", "cubin", NULL};
 static const char *const emit_suffixes[] = {".ast", ".ir", ".cu", ".ll", ".ptx", ".cubin", NULL};
 
-const char *emit_name(enum emit_kind kind) { return emit_names[kind]; }
-const char *emit_suffix(enum emit_kind kind) { return emit_suffixes[kind]; }
+const char *emit_name(enum emit_kind kind) {
+  return emit_names[kind];
+}
+const char *emit_suffix(enum emit_kind kind) {
+  return emit_suffixes[kind];
+}
 
 void options_init(struct options *options, struct compilation *compilation) {
   memset(options, 0, sizeof *options);
@@ -48,7 +54,8 @@ bool options_use_color(const struct options *options) {
 // "a, b or c".
 static const char *enumerate(struct arena *arena, const char *const *names) {
   const char *text = names[0];
-  for (size_t i = 1; names[i]; i++) text = arena_printf(arena, "%s%s%s", text, names[i + 1] ? ", " : " or ", names[i]);
+  for (size_t i = 1; names[i]; i++)
+    text = arena_printf(arena, "%s%s%s", text, names[i + 1] ? ", " : " or ", names[i]);
   return text;
 }
 
@@ -56,7 +63,8 @@ static const char *enumerate(struct arena *arena, const char *const *names) {
 static int choose(struct diag *diag, const char *spelling, const char *value, const char *const *names) {
   for (int i = 0; names[i]; i++)
     if (strcmp(names[i], value) == 0) return i;
-  diag_error(diag, ERROR_USAGE, nowhere, "%s takes %s, not '%s'", spelling, enumerate(diag->arena, names), value);
+  diag_error(diag, ERROR_USAGE, nowhere, "%s takes %s, not '%s'", spelling, enumerate(diag->arena, names),
+             value);
   return -1;
 }
 
@@ -150,6 +158,10 @@ static bool add_define(struct compilation *c, const struct define *define) {
                (long long)other->integer, (long long)define->integer);
     return false;
   }
+  if (c->options.defines.count >= MAX_DEFINES) {
+    diag_error(&c->diag, ERROR_DEFINE, nowhere, "more than %d definitions", MAX_DEFINES);
+    return false;
+  }
   struct define *copy = arena_new(&c->arena, struct define);
   *copy = *define;
   list_push(&c->arena, &c->options.defines, copy);
@@ -160,12 +172,14 @@ static bool take_define(struct compilation *c, const char *text) {
   size_t length = strcspn(text, "=");
   struct define define = {.name = arena_strndup(&c->arena, text, length)};
   if (!is_identifier(text, length) || !text[length]) {
-    diag_error(&c->diag, ERROR_DEFINE, nowhere, "-D takes NAME=INTEGER or TYPEPARAMETER=TYPE, not '%s'", text);
+    diag_error(&c->diag, ERROR_DEFINE, nowhere, "-D takes NAME=INTEGER or TYPEPARAMETER=TYPE, not '%s'",
+               text);
     return false;
   }
   const char *value = text + length + 1;
   define.is_type = type_parse(value, &define.type);
-  return (define.is_type || parse_define(&c->diag, define.name, value, &define.integer)) && add_define(c, &define);
+  return (define.is_type || parse_define(&c->diag, define.name, value, &define.integer)) &&
+         add_define(c, &define);
 }
 
 static bool take_explain_error(struct options *options, const char *value) {
@@ -180,10 +194,11 @@ static bool take_explain_error(struct options *options, const char *value) {
   return true;
 }
 
-// Applies one option; `value` is NULL where none was given. The first action asked for is the one that is done.
+// Applies one option; `value` is NULL where none was given. The first action asked for is the one that is
+// done.
 static bool apply(struct options *options, enum option option, const char *value) {
   static const char *const on_off[] = {"on", "off", NULL}, *const text_json[] = {"text", "json", NULL},
-                          *const colors[] = {"auto", "always", "never", NULL};
+                           *const colors[] = {"auto", "always", "never", NULL};
   struct compilation *c = options->compilation;
   const char *spelling = option_table[option].spelling;
   int64_t number = 0;
@@ -217,7 +232,8 @@ static bool apply(struct options *options, enum option option, const char *value
     break;
   case OPTION_ERROR_LIMIT:
     number = parse_number(value, INT32_MAX);
-    if (number < 0) diag_error(&c->diag, ERROR_USAGE, nowhere, "%s takes a number, not '%s'", spelling, value);
+    if (number < 0)
+      diag_error(&c->diag, ERROR_USAGE, nowhere, "%s takes a number, not '%s'", spelling, value);
     c->diag.error_limit = number < 0 ? 0 : (uint32_t)number;
     break;
   case OPTION_WERROR: c->diag.warnings_are_errors = true; break;
@@ -268,7 +284,8 @@ static struct spelled match(const char *argument) {
     const char *rest = argument + length;
     if (!*rest) return (struct spelled){(enum option)i, NULL};
     if (is_long && *rest == '=') return (struct spelled){(enum option)i, rest + 1};
-    if (!is_long && (info->form == FORM_VALUE || info->form == FORM_DIGIT)) return (struct spelled){(enum option)i, rest};
+    if (!is_long && (info->form == FORM_VALUE || info->form == FORM_DIGIT))
+      return (struct spelled){(enum option)i, rest};
   }
   return (struct spelled){OPTION_COUNT, NULL};
 }
@@ -305,8 +322,8 @@ enum option_taken options_take(struct options *options, int argc, char **argv, i
     return OPTION_REFUSED;
   case FORM_DIGIT:
     if (spelled.value && spelled.value[0] >= '0' && spelled.value[0] <= '3' && !spelled.value[1]) break;
-    diag_error(diag, ERROR_USAGE, nowhere, "%s is followed by a digit, %s, not '%s'", info->spelling, info->argument,
-               spelled.value ? spelled.value : "");
+    diag_error(diag, ERROR_USAGE, nowhere, "%s is followed by a digit, %s, not '%s'", info->spelling,
+               info->argument, spelled.value ? spelled.value : "");
     return OPTION_REFUSED;
   }
   return apply(options, spelled.option, spelled.value) ? OPTION_TAKEN : OPTION_REFUSED;
@@ -336,7 +353,8 @@ static void choose_output(struct options *options) {
   if (!options->has_emit && c->stop_after) {
     options->emit = EMIT_IR;
   } else if (!options->has_emit && suffix) {
-    diag_error(&c->diag, ERROR_USAGE, nowhere, "the suffix of '%s' does not say what to write", options->output);
+    diag_error(&c->diag, ERROR_USAGE, nowhere, "the suffix of '%s' does not say what to write",
+               options->output);
     diag_note(&c->diag, nowhere, "it may be %s; or say it with --emit", enumerate(&c->arena, emit_suffixes));
   }
   if (options->emit == EMIT_CUBIN && !options->has_output)
@@ -356,14 +374,16 @@ static void check_inputs(struct options *options) {
     const char *input = list_at(&options->inputs, const char, i);
     c->reads_ir |= ends_with(input, ".ir");
     standard += strcmp(input, "-") == 0;
-    if (options->has_output && strcmp(options->output, "-") != 0 && output_is_same_file(input, options->output))
+    if (options->has_output && strcmp(options->output, "-") != 0 &&
+        output_is_same_file(input, options->output))
       diag_error(&c->diag, ERROR_USAGE, nowhere, "the output '%s' would replace an input", options->output);
   }
   if (standard > 1) refuse(options, "standard input is given twice");
   if (!c->reads_ir) return;
   if (options->inputs.count > 1) refuse(options, "IR is read from one file, without others beside it");
   if (c->options.defines.count) refuse(options, "-D has no effect on IR, whose sizes are already in place");
-  if (c->options.schedule) refuse(options, "--schedule has no effect on IR, whose schedules are already chosen");
+  if (c->options.schedule)
+    refuse(options, "--schedule has no effect on IR, whose schedules are already chosen");
   if (options->emit == EMIT_AST) refuse(options, "--emit=ast needs a program, not IR");
 }
 

@@ -21,17 +21,24 @@ struct option_info {
 extern const struct option_info option_table[OPTION_COUNT];
 
 // What to do instead of compiling.
-enum action { ACTION_COMPILE, ACTION_HELP, ACTION_VERSION, ACTION_LIST_TARGETS, ACTION_LIST_PASSES, ACTION_EXPLAIN_ERROR };
+enum action {
+  ACTION_COMPILE,
+  ACTION_HELP,
+  ACTION_VERSION,
+  ACTION_LIST_TARGETS,
+  ACTION_LIST_PASSES,
+  ACTION_EXPLAIN_ERROR
+};
 enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 // What concerns the tool; what concerns the compilation goes into `compilation`.
 struct options {
   struct compilation *compilation;
   enum action action;
-  int explain_error;       // ACTION_EXPLAIN_ERROR: its number
-  struct list inputs;      // const char *
-  const char *output;      // "-": standard output
-  bool has_output;         // -o was given
+  int explain_error;  // ACTION_EXPLAIN_ERROR: its number
+  struct list inputs; // const char *
+  const char *output; // "-": standard output
+  bool has_output;    // -o was given
   enum emit_kind emit;
   bool has_emit;           // --emit was given
   struct diag_style style; // of diagnostics; color is filled in by option_use_color
@@ -42,17 +49,19 @@ struct options {
 };
 
 void options_init(struct options *options, struct compilation *compilation);
-// Parses all arguments but the first, after putting in the arguments of @file. Errors go to compilation->diag, all of a command
-// line together; false after one.
+// Parses all arguments but the first, after putting in the arguments of @file. Errors go to
+// compilation->diag, all of a command line together; false after one.
 bool options_parse(struct options *options, int argc, char **argv);
 
 enum option_taken { OPTION_TAKEN, OPTION_REFUSED, OPTION_NOT_ONE };
-// For subcommands: takes the option at argv[*at], and its argument, and moves *at behind them. OPTION_REFUSED after reporting an
-// error (unknown options too); OPTION_NOT_ONE: the argument is no option (a file, or -), *at stays.
+// For subcommands: takes the option at argv[*at], and its argument, and moves *at behind them. OPTION_REFUSED
+// after reporting an error (unknown options too); OPTION_NOT_ONE: the argument is no option (a file, or -),
+// *at stays.
 enum option_taken options_take(struct options *options, int argc, char **argv, int *at);
 
-// Replaces each argument @file by the arguments in the file: separated by white space; quotes of both kinds and the backslash as in
-// a shell. Files may name further files. The result lives in the arena and ends with NULL. False after an error.
+// Replaces each argument @file by the arguments in the file: separated by white space; quotes of both kinds
+// and the backslash as in a shell. Files may name further files. The result lives in the arena and ends with
+// NULL. False after an error.
 bool options_expand(struct diag *diag, int argc, char **argv, int *expanded_argc, char ***expanded_argv);
 
 // compiler/help.c: the texts that --help and the like print.

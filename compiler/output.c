@@ -21,14 +21,15 @@ int output_write_all(int fd, const char *data, size_t length) {
   return 0;
 }
 
-// Opens a new file in the folder of `path`, with the permissions of the umask. `name` gets its path. Returns the descriptor, or
-// -1 with errno. The name is short, so that it is legal wherever that of `path` is.
+// Opens a new file in the folder of `path`, with the permissions of the umask. `name` gets its path. Returns
+// the descriptor, or -1 with errno. The name is short, so that it is legal wherever that of `path` is.
 static int open_beside(struct arena *arena, const char *path, const char **name) {
   static atomic_uint counter; // several threads may write into one folder
   const char *slash = strrchr(path, '/');
   int folder = slash ? (int)(slash + 1 - path) : 0;
   for (int attempt = 0; attempt < 100; attempt++) {
-    *name = arena_printf(arena, "%.*s.redc-%ld-%u.tmp", folder, path, (long)getpid(), atomic_fetch_add(&counter, 1));
+    *name = arena_printf(arena, "%.*s.redc-%ld-%u.tmp", folder, path, (long)getpid(),
+                         atomic_fetch_add(&counter, 1));
     int fd = open(*name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
     if (fd >= 0 || errno != EEXIST) return fd;
   }
@@ -53,23 +54,24 @@ static int write_beside(struct arena *arena, const char *path, const struct stat
   if (fd < 0) return errno;
   int error = output_write_all(fd, data, length);
   if (!error && old && fchmod(fd, old->st_mode & 0777) != 0) error = errno;
-  if (!error && fsync(fd) != 0 && errno != EINVAL && errno != EROFS) error = errno; // EINVAL: a file system that has none
+  if (!error && fsync(fd) != 0 && errno != EINVAL && errno != EROFS)
+    error = errno; // EINVAL: a file system that has none
   if (close(fd) != 0 && !error) error = errno;
   if (!error && rename(temporary, path) != 0) error = errno;
   if (error) unlink(temporary);
   return error;
 }
 
-// The descriptor of this process that a path such as /dev/stdout or /dev/fd/3 names, or -1. Opening such a path would truncate the
-// file behind it, and renaming would replace it under whoever else holds it.
+// The descriptor of this process that a path such as /dev/stdout or /dev/fd/3 names, or -1. Opening such a
+// path would truncate the file behind it, and renaming would replace it under whoever else holds it.
 static int named_descriptor(const char *path) {
   if (strcmp(path, "/dev/stdout") == 0) return STDOUT_FILENO;
   if (strcmp(path, "/dev/stderr") == 0) return STDERR_FILENO;
   static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
   for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
     const char *digits = path + strlen(folders[i]);
-    if (strncmp(path, folders[i], strlen(folders[i])) == 0 && *digits && strspn(digits, "0123456789") == strlen(digits) &&
-        strlen(digits) < 9)
+    if (strncmp(path, folders[i], strlen(folders[i])) == 0 && *digits &&
+        strspn(digits, "0123456789") == strlen(digits) && strlen(digits) < 9)
       return atoi(digits);
   }
   return -1;
@@ -96,8 +98,8 @@ static int write_path(struct arena *arena, const char *path, const char *data, s
 
 bool output_write(struct diag *diag, const char *path, const char *data, size_t length) {
   bool is_standard = strcmp(path, "-") == 0;
-  int error =
-      is_standard ? output_write_all(STDOUT_FILENO, data, length) : write_path(diag->arena, path, data, length);
+  int error = is_standard ? output_write_all(STDOUT_FILENO, data, length)
+                          : write_path(diag->arena, path, data, length);
   if (!error) return true;
   if (!is_standard)
     diag_error(diag, ERROR_FILE, (struct range){0}, "cannot write '%s': %s", path, strerror(error));

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-static const char CHECK[] = "check";      // the pass in front of pass_table, from the syntax tree
+static const char CHECK[] = "check";       // the pass in front of pass_table, from the syntax tree
 static const char HEADING[] = "// after "; // first line of a dump
 static const struct range nowhere;
 
@@ -68,7 +68,9 @@ static int pass_place(const char *name) {
   return -1;
 }
 
-bool pipeline_has_pass(const char *name) { return pass_place(name) >= 0; }
+bool pipeline_has_pass(const char *name) {
+  return pass_place(name) >= 0;
+}
 
 static bool is_stopped_after(const struct compilation *c, const char *pass) {
   return c->stop_after && strcmp(c->stop_after, pass) == 0;
@@ -109,9 +111,10 @@ static void round_trip(struct compilation *c, const char *pass) {
   struct ir_module copy = {.arena = &arena, .diag = &diag};
   compilation_dump(c, pass, &first);
   if (!ir_read(&copy, diag_add_source(&diag, "dump", first.data, first.length))) {
-    const struct diagnostic *why = diag.diagnostics.count ? list_at(&diag.diagnostics, struct diagnostic, 0) : NULL;
-    diag_internal(&c->diag, pass, nowhere, "its dump cannot be read back: line %u: %s", why ? why->range.line : 0,
-                  why ? why->message : "no reason given");
+    const struct diagnostic *why =
+        diag.diagnostics.count ? list_at(&diag.diagnostics, struct diagnostic, 0) : NULL;
+    diag_internal(&c->diag, pass, nowhere, "its dump cannot be read back: line %u: %s",
+                  why ? why->range.line : 0, why ? why->message : "no reason given");
   } else {
     text_printf(&second, "%s%s\n", HEADING, pass);
     ir_print(&copy, &second);
@@ -170,12 +173,27 @@ static bool read_ir(struct compilation *c, uint32_t file, const char *text, size
     for (uint32_t i = 0; i < kernel->entries.count; i++) {
       const struct ir_entry *entry = list_at(&kernel->entries, struct ir_entry, i);
       if (entry->level != level)
-        diag_error(&c->diag, ERROR_IR_VERIFY, entry->range, "entry '%s' is %s; after pass '%s' it is %s", entry->name,
-                   entry->level == LEVEL_STAGES ? "a list of stages" : "a program", c->from,
+        diag_error(&c->diag, ERROR_IR_VERIFY, entry->range, "entry '%s' is %s; after pass '%s' it is %s",
+                   entry->name, entry->level == LEVEL_STAGES ? "a list of stages" : "a program", c->from,
                    level == LEVEL_STAGES ? "a list of stages" : "a program");
     }
   }
   return !c->diag.error_count && ir_verify(&c->module, c->from, true);
+}
+
+// A zero byte means that the file is no text; scanners take time quadratic in a run of them.
+static bool is_text(struct compilation *c, uint32_t file, const char *text, size_t length) {
+  const char *zero = length ? memchr(text, 0, length) : NULL;
+  if (!zero) return true;
+  struct range range = {1, 1, 1, 1, file};
+  for (const char *at = text; at < zero; at++) {
+    range.line += *at == '\n';
+    range.column = *at == '\n' ? 1 : range.column + 1;
+  }
+  range.end_line = range.line;
+  range.end_column = range.column + 1;
+  diag_error(&c->diag, ERROR_CHARACTER, range, "byte 0x00: this is not a text file");
+  return false;
 }
 
 bool compilation_parse_text(struct compilation *c, const char *name, const char *text, size_t length) {
@@ -184,7 +202,8 @@ bool compilation_parse_text(struct compilation *c, const char *name, const char 
   if (length) memcpy(copy, text, length);
   uint32_t file = diag_add_source(&c->diag, name, copy, length);
   c->running = "parse";
-  bool ok = c->reads_ir ? read_ir(c, file, copy, length) : red_parse(&c->diag, file, &c->ast);
+  bool ok = is_text(c, file, copy, length) &&
+            (c->reads_ir ? read_ir(c, file, copy, length) : red_parse(&c->diag, file, &c->ast));
   c->running = NULL;
   pipeline_count(c, "parse", start);
   return ok;
@@ -226,7 +245,8 @@ bool compilation_check(struct compilation *c) {
   return finish_pass(c, CHECK, pass_check(&context, &c->ast), errors, start);
 }
 
-// One pass over every entry. An entry that fails does not keep the others from being tried, so that all errors are reported.
+// One pass over every entry. An entry that fails does not keep the others from being tried, so that all
+// errors are reported.
 static bool run_pass(struct compilation *c, const struct pass *pass) {
   struct pass_context context = make_context(c);
   uint32_t errors = c->diag.error_count;

@@ -4,13 +4,15 @@
 //   struct text ptx = {0};
 //   compilation_init(&c);
 //   c.options.target = target_find("sm_90");
-//   if (!compilation_parse_file(&c, "rowsum.red") || !compilation_lower(&c) || !compilation_emit(&c, EMIT_PTX, &ptx))
+//   if (!compilation_parse_file(&c, "rowsum.red") || !compilation_lower(&c) || !compilation_emit(&c,
+//   EMIT_PTX, &ptx))
 //     ... diag_print(&c.diag, ...)
 //   text_free(&ptx);
 //   compilation_destroy(&c);
 //
-// No global state: compilations in several threads are independent; one compilation belongs to one thread at a time. Nothing here
-// prints or exits; what went wrong is in `diag`. After a function returned false only diag and destroy are of use.
+// No global state: compilations in several threads are independent; one compilation belongs to one thread at
+// a time. Nothing here prints or exits; what went wrong is in `diag`. After a function returned false only
+// diag and destroy are of use.
 #ifndef RED_COMPILER_PIPELINE_H
 #define RED_COMPILER_PIPELINE_H
 
@@ -33,26 +35,26 @@ struct compilation {
 
   // Set between init and the first parse.
   struct compile_options options; // init: sm_75, level 3; lists in `arena`
-  bool reads_ir;          // the input is IR text, not a program
+  bool reads_ir;                  // the input is IR text, not a program
   const char *from;       // reads_ir: the pass that the text was dumped after; NULL: its heading says it
   const char *stop_after; // the last pass to run; NULL: all
   bool verify_each;       // verify, print, read back and compare after each pass; in debug builds always
   bool wants_explain;     // passes append to `explain`
-  // Called by compilation_run after the parse of a program ("parse"), and after `check` and each pass, also after one that failed;
-  // may report errors. NULL: none.
+  // Called by compilation_run after the parse of a program ("parse"), and after `check` and each pass, also
+  // after one that failed; may report errors. NULL: none.
   void (*after_step)(struct compilation *c, const char *step, void *state);
   void *after_step_state;
 
   struct text explain;
-  struct list phases;            // struct phase, in the order of the first run
-  const char *volatile running;  // the part that runs now, for a crash report; NULL: none
+  struct list phases;           // struct phase, in the order of the first run
+  const char *volatile running; // the part that runs now, for a crash report; NULL: none
 };
 
 void compilation_init(struct compilation *c);
 void compilation_destroy(struct compilation *c);
 
-// Parses a file ("-": standard input) or a text (copied). May be called several times: all of it is one program, so that schedules
-// can stand in a file of their own. IR text is read by one call only.
+// Parses a file ("-": standard input) or a text (copied). May be called several times: all of it is one
+// program, so that schedules can stand in a file of their own. IR text is read by one call only.
 bool compilation_parse_file(struct compilation *c, const char *path);
 bool compilation_parse_text(struct compilation *c, const char *name, const char *text, size_t length);
 // From the syntax tree to stages. Nothing to do for IR text.

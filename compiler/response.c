@@ -14,9 +14,12 @@ struct expansion {
 
 static const struct range nowhere;
 
-static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+static bool is_space(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
 
-// Puts the argument that starts at `at` (not a space) into `argument`, quotes and backslashes resolved. Returns its end.
+// Puts the argument that starts at `at` (not a space) into `argument`, quotes and backslashes resolved.
+// Returns its end.
 static const char *next_argument(const char *at, const char *end, struct text *argument) {
   char quote = 0;
   argument->length = 0;
@@ -55,7 +58,8 @@ static bool expand_text(struct expansion *expansion, const char *path, const str
 
 static bool expand_file(struct expansion *expansion, const char *path, int depth) {
   if (depth > MAX_DEPTH || ++expansion->files > MAX_FILES) {
-    diag_error(expansion->diag, ERROR_USAGE, nowhere, "response files name each other without end, at '@%s'", path);
+    diag_error(expansion->diag, ERROR_USAGE, nowhere, "response files name each other without end, at '@%s'",
+               path);
     return false;
   }
   struct text text = {0};

@@ -4,7 +4,9 @@
 
 enum { MAX_LENGTH = 64 }; // longer names are never suggested
 
-static uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint32_t min(uint32_t a, uint32_t b) {
+  return a < b ? a : b;
+}
 
 // Optimal string alignment distance of two words of at most MAX_LENGTH letters.
 static uint32_t distance(const char *a, size_t a_length, const char *b, size_t b_length) {
@@ -15,7 +17,8 @@ static uint32_t distance(const char *a, size_t a_length, const char *b, size_t b
     row[0] = i;
     for (uint32_t j = 1; j <= b_length; j++) {
       row[j] = min(min(last[j], row[j - 1]) + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = min(row[j], before[j - 2] + 1);
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = min(row[j], before[j - 2] + 1);
     }
     uint32_t *spare = before;
     before = last;

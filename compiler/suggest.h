@@ -15,8 +15,8 @@ struct suggestion {
 };
 
 struct suggestion suggest(const char *word);
-// Makes `name` the best where it is nearer than all before: letters changed, added, dropped or swapped with their neighbour count one
-// each, and a third of the word may be wrong. `name` must outlive the suggestion.
+// Makes `name` the best where it is nearer than all before: letters changed, added, dropped or swapped with
+// their neighbour count one each, and a third of the word may be wrong. `name` must outlive the suggestion.
 void suggest_consider(struct suggestion *suggestion, const char *name);
 
 #endif

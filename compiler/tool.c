@@ -92,8 +92,8 @@ int tool_run(char *const *arguments, struct text *said) {
 }
 
 // Runs ptxas on in.ptx in the folder; reports its failure.
-static bool assemble(struct diag *diag, const struct compile_options *options, const char *ptxas, const char *in,
-                     const char *out) {
+static bool assemble(struct diag *diag, const struct compile_options *options, const char *ptxas,
+                     const char *in, const char *out) {
   const char *arguments[16];
   uint32_t count = 0;
   arguments[count++] = ptxas;
@@ -121,11 +121,13 @@ static bool assemble(struct diag *diag, const struct compile_options *options, c
   return status == 0;
 }
 
-bool tool_ptxas(struct diag *diag, const struct compile_options *options, const struct text *ptx, struct text *cubin) {
+bool tool_ptxas(struct diag *diag, const struct compile_options *options, const struct text *ptx,
+                struct text *cubin) {
   static const struct range nowhere;
   const char *ptxas = tool_find(diag->arena, "ptxas");
   if (!ptxas) {
-    diag_error(diag, ERROR_TOOL, nowhere, "a cubin needs ptxas, which is neither in PATH nor in $CUDA_HOME/bin");
+    diag_error(diag, ERROR_TOOL, nowhere,
+               "a cubin needs ptxas, which is neither in PATH nor in $CUDA_HOME/bin");
     diag_note(diag, nowhere, "PTX needs no tool: --emit=ptx; the driver assembles it when it loads it");
     return false;
   }

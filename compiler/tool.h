@@ -7,12 +7,14 @@
 // Finds a program: in the folders of PATH, then in bin/ under CUDA_HOME and CUDA_PATH. NULL: there is none.
 const char *tool_find(struct arena *arena, const char *name);
 
-// Runs a program, without a shell; `arguments` ends with NULL, its first is the program. Standard input is empty; what it prints
-// on standard output and standard error is appended to `said`, up to 64 KiB. Returns its exit status, 128 + the signal that ended it, or
-// -1 with errno where it could not be started.
+// Runs a program, without a shell; `arguments` ends with NULL, its first is the program. Standard input is
+// empty; what it prints on standard output and standard error is appended to `said`, up to 64 KiB. Returns
+// its exit status, 128 + the signal that ended it, or -1 with errno where it could not be started.
 int tool_run(char *const *arguments, struct text *said);
 
-// Assembles PTX to a cubin for the target of `options`, by ptxas. A failure is reported as ERROR_TOOL with what ptxas said.
-bool tool_ptxas(struct diag *diag, const struct compile_options *options, const struct text *ptx, struct text *cubin);
+// Assembles PTX to a cubin for the target of `options`, by ptxas. A failure is reported as ERROR_TOOL with
+// what ptxas said.
+bool tool_ptxas(struct diag *diag, const struct compile_options *options, const struct text *ptx,
+                struct text *cubin);
 
 #endif
