@@ -1,0 +1,158 @@
+// index: flat offsets, 32 or 64 bits wide.
+//
+//   store B[i] = load(A, i, j)                          // A: f32[n, 11]
+//   ->
+//   store_flat B[i] = load_flat(A, add(mul(i, 11), j))  // and index becomes i32
+//
+// Requires LEVEL_PROGRAM. The fast entry uses 32 bits where every tensor spans less than 2^31 bytes and no axis, its last step included,
+// reaches 2^31: what sizes decide becomes an assumption of the entry, and the general entry behind it, with 64 bits, takes the
+// launches for which it is false. An entry that is never, or always, needed is dropped. Afterwards no value has type index.
+#include "compiler/pass.h"
+
+struct flatten {
+  struct arena *arena;
+  struct list tensors; // struct ir_mem, global ones that are accessed
+};
+
+static struct ir_expr *flat_offset(struct arena *arena, const struct ir_mem *mem, struct ir_expr **indices, uint32_t count) {
+  struct ir_expr *offset = ir_int(arena, TYPE_INDEX, 0);
+  for (uint32_t d = 0; d < count; d++) {
+    struct ir_expr *stride = ir_cast(arena, TYPE_INDEX, mem->strides.at[d]);
+    if (ir_is_const(mem->strides.at[d])) stride = ir_int(arena, TYPE_INDEX, ((struct ir_expr *)mem->strides.at[d])->integer);
+    offset = ir_binary(arena, OP_ADD, offset, ir_binary(arena, OP_MUL, indices[d], stride));
+  }
+  return offset;
+}
+
+static void note_tensor(struct flatten *f, struct ir_mem *mem) {
+  if (mem->space != SPACE_GLOBAL) return;
+  for (uint32_t i = 0; i < f->tensors.count; i++)
+    if (f->tensors.at[i] == mem) return;
+  list_push(f->arena, &f->tensors, mem);
+}
+
+static struct ir_expr *flatten_load(struct arena *arena, struct ir_expr *e, void *state) {
+  if (e->op != OP_LOAD) return e;
+  note_tensor(state, e->mem);
+  struct ir_expr *offset = flat_offset(arena, e->mem, e->args, e->count);
+  struct ir_expr *load = ir_raw(arena, OP_LOAD_FLAT, e->type, &offset, 1);
+  load->mem = e->mem;
+  load->range = e->range;
+  return load;
+}
+
+static void flatten_stores(struct flatten *f, struct list *block) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    struct ir_stmt *stmt = block->at[i];
+    if (stmt->kind == IR_STORE && !stmt->is_flat) {
+      note_tensor(f, stmt->mem);
+      struct ir_expr *offset = flat_offset(f->arena, stmt->mem, (struct ir_expr **)stmt->indices.at, stmt->indices.count);
+      stmt->indices = (struct list){0};
+      list_push(f->arena, &stmt->indices, offset);
+      stmt->is_flat = true;
+    }
+    flatten_stores(f, &stmt->body);
+    flatten_stores(f, &stmt->otherwise);
+  }
+}
+
+// The bytes from the lowest to the highest address of a tensor, as an i64 expression of sizes.
+static struct ir_expr *span(struct arena *arena, const struct ir_mem *mem) {
+  struct ir_expr *elements = ir_int(arena, TYPE_I64, 1), *one = elements, *zero = ir_int(arena, TYPE_I64, 0);
+  for (uint32_t d = 0; d < mem->dims.count; d++) {
+    struct ir_expr *stride = mem->strides.at[d], *steps = ir_binary(arena, OP_SUB, mem->dims.at[d], one);
+    if (mem->is_strided) {
+      stride = ir_binary(arena, OP_MAX, stride, ir_unary(arena, OP_NEG, stride));
+      steps = ir_binary(arena, OP_MAX, steps, zero);
+    }
+    elements = ir_binary(arena, OP_ADD, elements, ir_binary(arena, OP_MUL, steps, stride));
+  }
+  return ir_binary(arena, OP_MUL, elements, ir_int(arena, TYPE_I64, type_bytes(mem->type)));
+}
+
+// A dense tensor's span is its number of elements.
+static struct ir_expr *dense_span(struct arena *arena, const struct ir_mem *mem) {
+  struct ir_expr *bytes = ir_int(arena, TYPE_I64, type_bytes(mem->type));
+  for (uint32_t d = 0; d < mem->dims.count; d++) bytes = ir_binary(arena, OP_MUL, bytes, mem->dims.at[d]);
+  return bytes;
+}
+
+
+static void narrow_expr(struct ir_expr *e, void *state) {
+  enum type type = *(enum type *)state;
+  if (e->op == OP_VAR && e->var->type == TYPE_INDEX) e->var->type = type;
+  if (e->type == TYPE_INDEX) {
+    e->type = type;
+    if (e->op == OP_CONST && type == TYPE_I32) e->integer = (int32_t)e->integer;
+  }
+}
+
+static void narrow_vars(const struct list *block, enum type type) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    struct ir_stmt *stmt = block->at[i];
+    if (stmt->var && stmt->var->type == TYPE_INDEX) stmt->var->type = type;
+    narrow_vars(&stmt->body, type);
+    narrow_vars(&stmt->otherwise, type);
+  }
+}
+
+static struct ir_expr *drop_casts(struct arena *arena, struct ir_expr *e, void *state) {
+  (void)arena, (void)state;
+  return e->op == OP_CAST && e->args[0]->type == e->type ? e->args[0] : e;
+}
+
+static uint32_t place_of(const struct ir_kernel *kernel, const struct ir_entry *entry) {
+  for (uint32_t i = 0; i < kernel->entries.count; i++)
+    if (kernel->entries.at[i] == entry) return i;
+  return UINT32_MAX;
+}
+
+// Takes away the assumptions that always hold. Returns false when one never holds.
+static bool settle_assumptions(struct ir_entry *entry) {
+  bool possible = true;
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < entry->assumptions.count; i++) {
+    struct ir_requirement *assumption = entry->assumptions.at[i];
+    if (ir_const_is(assumption->condition, 1)) continue;
+    if (ir_const_is(assumption->condition, 0)) possible = false;
+    entry->assumptions.at[kept++] = assumption;
+  }
+  entry->assumptions.count = kept;
+  return possible;
+}
+
+bool pass_index(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
+  struct arena *arena = context->arena;
+  struct flatten flatten = {.arena = arena};
+  flatten_stores(&flatten, &entry->body);
+  ir_rewrite_block(arena, &entry->body, flatten_load, &flatten);
+  uint32_t place = place_of(kernel, entry);
+  bool has_twin = place + 1 < kernel->entries.count && list_at(&kernel->entries, struct ir_entry, place + 1)->is_general;
+  enum type type = entry->is_general || !has_twin ? TYPE_I64 : TYPE_I32;
+  if (type == TYPE_I32) {
+    for (uint32_t i = 0; i < flatten.tensors.count; i++) {
+      struct ir_mem *mem = flatten.tensors.at[i];
+      struct ir_requirement *assumption = arena_new(arena, struct ir_requirement);
+      struct ir_expr *bytes = mem->is_strided ? span(arena, mem) : dense_span(arena, mem);
+      assumption->condition = ir_binary(arena, OP_LE, bytes, ir_int(arena, TYPE_I64, 2147483647));
+      assumption->message = arena_printf(arena, "'%s' spans 2^31 bytes or more", mem->label);
+      assumption->range = entry->range;
+      list_push(arena, &entry->assumptions, assumption);
+    }
+    struct ir_entry *twin = kernel->entries.at[place + 1];
+    if (!settle_assumptions(entry)) { // only 64 bits will do: the general entry takes this one's place
+      const char *name = entry->name;
+      *entry = *twin;
+      entry->name = name;
+      entry->is_general = false;
+      list_remove(&kernel->entries, place + 1);
+      return pass_index(context, kernel, entry);
+    }
+    if (entry->assumptions.count == 0) list_remove(&kernel->entries, place + 1);
+  }
+  ir_visit_block(&entry->body, narrow_expr, &type);
+  narrow_vars(&entry->body, type);
+  ir_rewrite_block(arena, &entry->body, drop_casts, NULL);
+  entry->index_type = type;
+  return true;
+}

@@ -1,0 +1,776 @@
+// nest: stages become one thread's loop nest.
+//
+//   stage B: reduce sum_f32, axes i (block.x), jo, ji (thread.x); derived j = jo * 32 + ji; guard j < m; operand load(A, i, j)
+//   stage B: store, axes i (block.x), B[i] = sum
+//   ->
+//   let i = block.x
+//   let ji = thread.x
+//   var acc = 0
+//   for jo in 0 .. (m + 31) / 32 {
+//     let j = jo * 32 + ji
+//     if j < m { set acc = acc + load(A, i, j) }
+//   }
+//   allreduce sum = sum_f32(acc) over x
+//   if thread.x == 0 { store B[i] = sum }
+//
+// Requires bound axes with constant thread extents. Axes that neighbouring stages share become shared loops. Output axes inside a
+// reduction make its accumulator an array. A condition around a reduction over threads becomes a select, whatever it depends on,
+// so that every thread takes part. Afterwards the entry is at LEVEL_PROGRAM, with its block and its grid.
+#include <string.h>
+
+#include "compiler/pass.h"
+#include "passes/stage.h"
+
+enum { NO_PLACE = UINT32_MAX, MAX_LOCAL = 1024 };
+
+// A stage on its way.
+struct work {
+  struct ir_stage *stage;
+  struct list loops;     // struct ir_stage_axis that are not bound, outermost first
+  struct list loop_ids;  // of the nest tree: uintptr_t, which instance of a loop each is
+  uint32_t first_reduction; // place in loops where the accumulator lives; loops.count when none
+  uint32_t thread_axes;  // reduced ones
+  uint32_t guards_done;  // guards already around us
+  struct list kept_axes; // struct ir_axis: parallel loops that the results are kept over, as an array
+  struct list inner_axes; // struct ir_axis: parallel loops inside the reduction
+  struct list accumulators; // struct ir_var MUTABLE or, with inner axes, struct ir_mem
+  struct list kept;         // struct ir_mem, with kept axes
+};
+
+struct nest {
+  struct pass_context *context;
+  struct arena *arena;
+  struct diag *diag;
+  struct ir_kernel *kernel;
+  struct ir_entry *entry;
+  struct list works; // struct work
+  bool failed;
+};
+
+static struct ir_expr *index_int(struct nest *n, int64_t value) { return ir_int(n->arena, TYPE_INDEX, value); }
+
+// --- Small questions ------------------------------------------------------------------------------------------------
+
+static bool is_thread(enum ir_bind bind) { return bind >= BIND_THREAD_X && bind <= BIND_THREAD_Z; }
+static bool is_block(enum ir_bind bind) { return bind >= BIND_BLOCK_X && bind <= BIND_BLOCK_Z; }
+
+static struct ir_axis *bound_axis(const struct ir_stage *stage, enum ir_bind bind) {
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
+    if (axis->bind == bind) return axis;
+  }
+  return NULL;
+}
+
+// Whether every variable in e can be named here: axes and derived axes by what replaces them.
+static void find_unknown(struct ir_expr *e, void *state) {
+  if (e->op == OP_VAR && !e->var->subst && (e->var->kind == VAR_AXIS || e->var->kind == VAR_LET || e->var->kind == VAR_VALUE)) *(bool *)state = true;
+}
+static bool is_available(struct ir_expr *e) {
+  bool unknown = false;
+  ir_visit_expr(e, find_unknown, &unknown);
+  return !unknown;
+}
+
+// Whether e is the same in every thread of a block: made of sizes, scalars and block axes.
+static void find_varying(struct ir_expr *e, void *state) {
+  if (e->op == OP_THREAD || e->op == OP_LOAD || e->op == OP_LOAD_FLAT || (e->op == OP_VAR && e->var->kind != VAR_SIZE && e->var->kind != VAR_SCALAR && !e->var->mark))
+    *(bool *)state = true;
+}
+static bool is_block_uniform(struct ir_expr *e) {
+  bool varying = false;
+  ir_visit_expr(e, find_varying, &varying);
+  return !varying;
+}
+
+static struct ir_expr *here(struct nest *n, struct ir_expr *e) { return ir_substitute(n->arena, e); }
+
+static void find_not_size(struct ir_expr *e, void *state) {
+  if (e->op == OP_LOAD || (e->op == OP_VAR && e->var->kind != VAR_SIZE && e->var->kind != VAR_SCALAR)) *(bool *)state = false;
+}
+
+// An index expression over sizes, computed in 64 bits.
+static struct ir_expr *widen(struct arena *arena, struct ir_expr *e) {
+  if (e->op == OP_CONST) return ir_int(arena, TYPE_I64, e->integer);
+  if (e->op == OP_ADD || e->op == OP_SUB || e->op == OP_MUL || e->op == OP_DIV || e->op == OP_MOD || e->op == OP_MIN || e->op == OP_MAX)
+    return ir_binary(arena, e->op, widen(arena, e->args[0]), widen(arena, e->args[1]));
+  return ir_cast(arena, TYPE_I64, e);
+}
+
+// --- Geometry -----------------------------------------------------------------------------------------------------------
+
+static bool set_block(struct nest *n) {
+  struct ir_entry *entry = n->entry;
+  for (int d = 0; d < 3; d++) entry->block[d] = 1;
+  for (uint32_t i = 0; i < entry->stages.count; i++)
+    for (int d = 0; d < 3; d++) {
+      struct ir_axis *axis = bound_axis(entry->stages.at[i], (enum ir_bind)(BIND_THREAD_X + d));
+      if (axis && axis->extent->integer > entry->block[d]) entry->block[d] = (uint32_t)axis->extent->integer;
+    }
+  uint64_t threads = (uint64_t)entry->block[0] * entry->block[1] * entry->block[2];
+  if (threads <= 1024) return true;
+  diag_error(n->diag, ERROR_BLOCK_SIZE, entry->range, "a block would have %u x %u x %u = %llu threads; at most 1024 are legal", entry->block[0], entry->block[1], entry->block[2],
+             (unsigned long long)threads);
+  for (uint32_t i = 0; i < entry->axes.count; i++) {
+    struct ir_axis *axis = entry->axes.at[i];
+    if (is_thread(axis->bind)) diag_note(n->diag, axis->bound_at, "axis '%s' of extent %lld is bound here", axis->var->label, (long long)axis->extent->integer);
+  }
+  return false;
+}
+
+// The extent of a logical block axis: the largest among the stages, as an i64 expression of sizes.
+static struct ir_expr *grid_extent(struct nest *n, int d) {
+  struct ir_expr *extent = NULL;
+  for (uint32_t i = 0; i < n->entry->stages.count; i++) {
+    struct ir_axis *axis = bound_axis(n->entry->stages.at[i], (enum ir_bind)(BIND_BLOCK_X + d));
+    if (!axis) continue;
+    struct ir_expr *wide = widen(n->arena, axis->extent);
+    if (!extent) extent = wide;
+    else if (!ir_equal(extent, wide)) extent = ir_binary(n->arena, OP_MAX, extent, wide);
+  }
+  return extent ? extent : ir_int(n->arena, TYPE_I64, 1);
+}
+
+static void emit_let(struct nest *n, struct list *out, struct ir_var *var, struct ir_expr *value, struct range range) {
+  list_push(n->arena, out, ir_let(n->arena, var, value, range));
+}
+
+static struct ir_var *new_let(struct nest *n, const char *label, enum type type) { return ir_new_var(n->kernel, VAR_LET, type, label); }
+
+static void assume_small(struct nest *n, struct ir_expr *value, const char *message);
+
+// Names the logical block axes. The grid is one-dimensional unless y and z are constants below 65536; the general entry loops where
+// the grid's first dimension would pass 2^31 - 1. Returns the statement list that the program's body goes to.
+static struct list *emit_blocks(struct nest *n, struct ir_expr *logical[3]) {
+  struct ir_entry *entry = n->entry;
+  struct ir_expr *extents[3];
+  for (int d = 0; d < 3; d++) extents[d] = grid_extent(n, d);
+  bool is_flat = false;
+  for (int d = 1; d < 3; d++) is_flat |= !ir_is_const(extents[d]) || extents[d]->integer >= 65536;
+  struct list *out = &entry->body;
+  struct ir_expr *total = is_flat ? ir_binary(n->arena, OP_MUL, extents[0], ir_binary(n->arena, OP_MUL, extents[1], extents[2])) : extents[0];
+  struct ir_expr *most = ir_int(n->arena, TYPE_I64, 2147483647), *one = ir_int(n->arena, TYPE_I64, 1);
+  bool is_small = ir_is_const(total) && total->integer <= 2147483647;
+  entry->grid[0] = is_small ? total : ir_binary(n->arena, OP_MIN, total, most);
+  entry->grid[1] = is_flat ? one : extents[1];
+  entry->grid[2] = is_flat ? one : extents[2];
+  struct ir_expr *linear = ir_special(n->arena, OP_BLOCK, 0);
+  if (!is_small && !entry->is_general) {
+    assume_small(n, total, "the grid has more than 2147483647 blocks");
+  } else if (!is_small) {
+    struct ir_stmt *loop = ir_stmt(n->arena, IR_FOR, entry->range);
+    loop->var = ir_new_var(n->kernel, VAR_AXIS, TYPE_INDEX, "round");
+    loop->var->mark = 1;
+    loop->lo = index_int(n, 0);
+    struct ir_expr *left = ir_binary(n->arena, OP_SUB, ir_cast(n->arena, TYPE_INDEX, total), linear);
+    loop->hi = ir_binary(n->arena, OP_DIV, ir_binary(n->arena, OP_ADD, left, index_int(n, 2147483646)), index_int(n, 2147483647));
+    loop->unroll = 1;
+    list_push(n->arena, out, loop);
+    out = &loop->body;
+    linear = ir_binary(n->arena, OP_ADD, ir_binary(n->arena, OP_MUL, ir_ref(n->arena, loop->var), index_int(n, 2147483647)), linear);
+  }
+  if (is_flat) {
+    if (linear->op != OP_BLOCK) {
+      struct ir_var *block = new_let(n, "block", TYPE_INDEX);
+      block->mark = 1;
+      emit_let(n, out, block, linear, entry->range);
+      linear = ir_ref(n->arena, block);
+    }
+    struct ir_expr *x = ir_cast(n->arena, TYPE_INDEX, extents[0]), *y = ir_cast(n->arena, TYPE_INDEX, extents[1]);
+    struct ir_expr *rest = ir_binary(n->arena, OP_DIV, linear, x);
+    logical[0] = ir_binary(n->arena, OP_MOD, linear, x);
+    logical[1] = ir_const_is(extents[2], 1) ? rest : ir_binary(n->arena, OP_MOD, rest, y);
+    logical[2] = ir_binary(n->arena, OP_DIV, rest, y);
+  } else {
+    logical[0] = linear;
+    for (uint32_t d = 1; d < 3; d++) logical[d] = ir_special(n->arena, OP_BLOCK, d);
+  }
+  return out;
+}
+
+static void assume_small(struct nest *n, struct ir_expr *value, const char *message) {
+  struct ir_expr *condition = ir_binary(n->arena, OP_LE, value, ir_int(n->arena, TYPE_I64, 2147483647));
+  if (ir_const_is(condition, 1)) return;
+  for (uint32_t i = 0; i < n->entry->assumptions.count; i++)
+    if (ir_equal(list_at(&n->entry->assumptions, struct ir_requirement, i)->condition, condition)) return;
+  struct ir_requirement *assumption = arena_new(n->arena, struct ir_requirement);
+  assumption->condition = condition;
+  assumption->message = message;
+  assumption->range = n->entry->range;
+  list_push(n->arena, &n->entry->assumptions, assumption);
+}
+
+// The fast entry computes with 32-bit indices: every axis, its last step included, stays below 2^31.
+static void assume_small_axes(struct nest *n) {
+  if (n->entry->is_general) return;
+  for (uint32_t i = 0; i < n->entry->stages.count; i++) {
+    struct ir_stage *stage = n->entry->stages.at[i];
+    for (uint32_t k = 0; k < stage->axes.count; k++) {
+      struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, k)->axis;
+      bool is_whole = true; // an extent that depends on another axis is bounded by the tensors that it reaches into
+      struct ir_expr *last = widen(n->arena, axis->extent);
+      ir_visit_expr(last, find_not_size, &is_whole);
+      if (is_whole) assume_small(n, last, "an axis reaches 2^31");
+    }
+    for (uint32_t k = 0; k < stage->derived.count; k++) { // o * F + i reaches extent(o) * F - 1
+      struct ir_stmt *let = stage->derived.at[k];
+      for (uint32_t a = 0; a < stage->axes.count; a++) {
+        struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, a)->axis;
+        axis->var->subst = axis->extent;
+      }
+      struct ir_expr *top = widen(n->arena, here(n, let->value));
+      for (uint32_t a = 0; a < stage->axes.count; a++) list_at(&stage->axes, struct ir_stage_axis, a)->axis->var->subst = NULL;
+      bool is_whole = true;
+      ir_visit_expr(top, find_not_size, &is_whole);
+      if (is_whole) assume_small(n, top, "the last step of an axis reaches 2^31");
+    }
+  }
+}
+
+// Every bound axis becomes a let at the top. Returns the list that the rest of the program goes to.
+static struct list *emit_bound_axes(struct nest *n) {
+  struct ir_expr *logical[3];
+  struct list *out = emit_blocks(n, logical);
+  for (uint32_t i = 0; i < n->entry->axes.count; i++) {
+    struct ir_axis *axis = n->entry->axes.at[i];
+    if (axis->bind == BIND_SERIAL || axis->bind == BIND_VECTOR) continue;
+    struct ir_expr *value = is_block(axis->bind) ? logical[axis->bind - BIND_BLOCK_X] : ir_special(n->arena, OP_THREAD, (uint32_t)(axis->bind - BIND_THREAD_X));
+    axis->var->kind = VAR_LET;
+    axis->var->mark = is_block(axis->bind);
+    emit_let(n, out, axis->var, value, axis->range);
+    axis->var->subst = ir_ref(n->arena, axis->var);
+  }
+  return out;
+}
+
+// --- Accumulators -----------------------------------------------------------------------------------------------------
+
+static uint32_t component_count(const struct ir_stage *stage) { return stage->reducer->identity.count; }
+
+static struct ir_expr *identity(const struct ir_stage *stage, uint32_t component) { return stage->reducer->identity.at[component]; }
+
+static struct ir_mem *new_local(struct nest *n, const char *label, enum type type, const struct list *axes) {
+  struct ir_mem *mem = arena_new(n->arena, struct ir_mem);
+  mem->label = label;
+  mem->name = ir_fresh_name(n->kernel, label);
+  mem->space = SPACE_LOCAL;
+  mem->type = type;
+  mem->alignment = type_bytes(type);
+  int64_t row = 1;
+  for (uint32_t i = axes->count; i-- > 0;) {
+    struct ir_expr *extent = list_at(axes, struct ir_axis, i)->extent;
+    list_insert(n->arena, &mem->dims, 0, ir_int(n->arena, TYPE_I64, extent->integer));
+    list_insert(n->arena, &mem->strides, 0, ir_int(n->arena, TYPE_I64, row));
+    row *= extent->integer;
+  }
+  list_push(n->arena, &n->entry->memory, mem);
+  return mem;
+}
+
+static struct list axis_refs(struct nest *n, const struct list *axes) {
+  struct list refs = {0};
+  for (uint32_t i = 0; i < axes->count; i++) list_push(n->arena, &refs, here(n, ir_ref(n->arena, list_at(axes, struct ir_axis, i)->var)));
+  return refs;
+}
+
+static struct ir_expr *read_accumulator(struct nest *n, struct work *w, uint32_t component) {
+  if (w->inner_axes.count == 0) return ir_ref(n->arena, w->accumulators.at[component]);
+  struct list refs = axis_refs(n, &w->inner_axes);
+  return ir_load(n->arena, w->accumulators.at[component], &refs);
+}
+
+static void write_memory(struct nest *n, struct list *out, struct ir_mem *mem, const struct list *axes, struct ir_expr *value, struct range range) {
+  struct ir_stmt *store = ir_stmt(n->arena, IR_STORE, range);
+  store->mem = mem;
+  store->indices = axis_refs(n, axes);
+  store->value = value;
+  list_push(n->arena, out, store);
+}
+
+static void write_accumulator(struct nest *n, struct work *w, struct list *out, uint32_t component, struct ir_expr *value) {
+  if (w->inner_axes.count) {
+    write_memory(n, out, w->accumulators.at[component], &w->inner_axes, value, w->stage->range);
+    return;
+  }
+  struct ir_stmt *set = ir_stmt(n->arena, IR_SET, w->stage->range);
+  set->var = w->accumulators.at[component];
+  set->value = value;
+  list_push(n->arena, out, set);
+}
+
+// Opens a loop over each axis (new loop variables); returns the innermost body. close_loops undoes the substitutions.
+static struct list *open_loops(struct nest *n, struct list *out, const struct list *axes, struct range range) {
+  for (uint32_t i = 0; i < axes->count; i++) {
+    struct ir_axis *axis = axes->at[i];
+    struct ir_stmt *loop = ir_stmt(n->arena, IR_FOR, range);
+    loop->var = ir_new_var(n->kernel, VAR_AXIS, TYPE_INDEX, axis->var->label);
+    loop->lo = index_int(n, 0);
+    loop->hi = here(n, axis->extent);
+    loop->unroll = UINT32_MAX; // it indexes a local array
+    list_push(n->arena, out, loop);
+    axis->var->subst = ir_ref(n->arena, loop->var);
+    out = &loop->body;
+  }
+  return out;
+}
+
+static void close_loops(const struct list *axes) {
+  for (uint32_t i = 0; i < axes->count; i++) list_at(axes, struct ir_axis, i)->var->subst = NULL;
+}
+
+static void emit_init(struct nest *n, struct work *w, struct list *out) {
+  struct ir_stage *stage = w->stage;
+  for (uint32_t k = 0; k < component_count(stage); k++) {
+    struct ir_var *result = stage->results.at[k];
+    if (w->inner_axes.count) {
+      list_push(n->arena, &w->accumulators, new_local(n, result->label, result->type, &w->inner_axes));
+    } else {
+      struct ir_stmt *var = ir_stmt(n->arena, IR_VAR, stage->range);
+      var->var = ir_new_var(n->kernel, VAR_MUTABLE, result->type, arena_printf(n->arena, "%s_acc", result->label));
+      var->value = identity(stage, k);
+      list_push(n->arena, out, var);
+      list_push(n->arena, &w->accumulators, var->var);
+    }
+  }
+  if (w->inner_axes.count) {
+    struct list *body = open_loops(n, out, &w->inner_axes, stage->range);
+    for (uint32_t k = 0; k < component_count(stage); k++) write_accumulator(n, w, body, k, identity(stage, k));
+    close_loops(&w->inner_axes);
+  }
+}
+
+// Lets of the stage, renamed so that a stage may be emitted anywhere; their substitutions stay set until end_lets.
+static void begin_lets(struct nest *n, struct work *w, struct list *out) {
+  for (uint32_t i = 0; i < w->stage->lets.count; i++) {
+    struct ir_stmt *let = w->stage->lets.at[i];
+    emit_let(n, out, let->var, here(n, let->value), let->range);
+    let->var->subst = ir_ref(n->arena, let->var);
+  }
+}
+static void end_lets(struct work *w) {
+  for (uint32_t i = 0; i < w->stage->lets.count; i++) list_at(&w->stage->lets, struct ir_stmt, i)->var->subst = NULL;
+}
+
+// An operand that is no leaf gets a name, since combine may use it more than once.
+static struct ir_expr *named(struct nest *n, struct list *out, struct ir_expr *e, const char *label, struct range range) {
+  if (e->op == OP_CONST || e->op == OP_VAR) return e;
+  struct ir_var *var = new_let(n, label, e->type);
+  emit_let(n, out, var, e, range);
+  return ir_ref(n->arena, var);
+}
+
+// Sets accumulators to new values that may all depend on all old ones.
+static void set_all(struct nest *n, struct work *w, struct list *out, struct ir_expr **values) {
+  uint32_t count = component_count(w->stage);
+  for (uint32_t k = 0; k < count && count > 1; k++) values[k] = named(n, out, values[k], "next", w->stage->range);
+  for (uint32_t k = 0; k < count; k++) write_accumulator(n, w, out, k, values[k]);
+}
+
+// One iteration: accumulator = update(accumulator, operands).
+static void emit_update(struct nest *n, struct work *w, struct list *out, bool is_only) {
+  struct ir_stage *stage = w->stage;
+  const struct ir_reducer *reducer = stage->reducer;
+  uint32_t components = component_count(stage), operands = stage->operands.count;
+  bool has_update = reducer->update.params.count != 0;
+  struct ir_expr **arguments = arena_array(n->arena, struct ir_expr *, components + operands), **values = arena_array(n->arena, struct ir_expr *, components);
+  begin_lets(n, w, out);
+  for (uint32_t k = 0; k < operands; k++) arguments[components + k] = here(n, stage->operands.at[k]);
+  end_lets(w);
+  if (is_only && !has_update) {
+    set_all(n, w, out, arguments + components);
+    return;
+  }
+  bool is_simple = reducer->combine.lets.count == 0 && components == 1 && !has_update;
+  for (uint32_t k = 0; k < operands && !is_simple; k++) arguments[components + k] = named(n, out, arguments[components + k], "x", stage->range);
+  for (uint32_t k = 0; k < components; k++) arguments[k] = w->inner_axes.count ? named(n, out, read_accumulator(n, w, k), "before", stage->range) : read_accumulator(n, w, k);
+  ir_inline(n->kernel, has_update ? &reducer->update : &reducer->combine, arguments, out, stage->range, values);
+  set_all(n, w, out, values);
+}
+
+// Whether a later stage needs the result in every thread, or only where the reduced coordinates are all zero: a store that uses none of
+// the reduced thread axes runs there alone.
+static bool result_in_all(struct nest *n, struct work *w) {
+  bool seen = false;
+  for (uint32_t i = 0; i < n->works.count; i++) {
+    struct work *other = n->works.at[i];
+    if (other == w) {
+      seen = true;
+      continue;
+    }
+    if (!seen) continue;
+    bool uses = other->stage->kind == STAGE_REDUCE;
+    for (int d = 0; d < 3; d++)
+      if (w->thread_axes & (1u << d) && bound_axis(other->stage, (enum ir_bind)(BIND_THREAD_X + d))) uses = true;
+    if (!uses) continue;
+    for (uint32_t k = 0; k < w->stage->results.count; k++) {
+      struct ir_var *result = w->stage->results.at[k];
+      const struct list *lists[] = {&other->stage->guards, &other->stage->operands, &other->stage->init, &other->stage->indices};
+      for (uint32_t l = 0; l < 4; l++)
+        for (uint32_t e = 0; e < lists[l]->count; e++)
+          if (ir_mentions(lists[l]->at[e], result)) return true;
+      for (uint32_t e = 0; e < other->stage->lets.count; e++)
+        if (ir_mentions(list_at(&other->stage->lets, struct ir_stmt, e)->value, result)) return true;
+      if (other->stage->value && ir_mentions(other->stage->value, result)) return true;
+    }
+  }
+  return false;
+}
+
+// Behind the loops: over threads, with the initial value, into the result's variable or array.
+static void emit_finish(struct nest *n, struct work *w, struct list *out) {
+  struct ir_stage *stage = w->stage;
+  uint32_t components = component_count(stage);
+  struct ir_expr **values = arena_array(n->arena, struct ir_expr *, components);
+  struct list *body = open_loops(n, out, &w->inner_axes, stage->range);
+  for (uint32_t k = 0; k < components; k++) values[k] = read_accumulator(n, w, k);
+  if (w->thread_axes) {
+    struct ir_stmt *allreduce = ir_stmt(n->arena, IR_ALLREDUCE, stage->range);
+    allreduce->reducer = stage->reducer;
+    allreduce->thread_axes = w->thread_axes;
+    allreduce->form = stage->form;
+    allreduce->result_in_all = result_in_all(n, w);
+    for (uint32_t k = 0; k < components; k++) {
+      struct ir_var *result = stage->results.at[k];
+      struct ir_var *var = new_let(n, arena_printf(n->arena, "%s_all", result->label), result->type);
+      list_push(n->arena, &allreduce->inputs, values[k]);
+      list_push(n->arena, &allreduce->results, var);
+      values[k] = ir_ref(n->arena, var);
+    }
+    list_push(n->arena, body, allreduce);
+  }
+  if (stage->init.count) {
+    struct ir_expr **arguments = arena_array(n->arena, struct ir_expr *, 2 * components);
+    begin_lets(n, w, body);
+    for (uint32_t k = 0; k < components; k++) {
+      arguments[k] = named(n, body, here(n, stage->init.at[k]), "init", stage->range);
+      arguments[components + k] = named(n, body, values[k], "reduced", stage->range);
+    }
+    end_lets(w);
+    ir_inline(n->kernel, &stage->reducer->combine, arguments, body, stage->range, values);
+  }
+  bool is_array = w->kept_axes.count || w->inner_axes.count;
+  for (uint32_t k = 0; k < components; k++) {
+    struct ir_var *result = stage->results.at[k];
+    if (is_array) {
+      struct list axes = list_copy(n->arena, &w->kept_axes);
+      list_append(n->arena, &axes, &w->inner_axes);
+      if (w->kept.count <= k) list_push(n->arena, &w->kept, new_local(n, result->label, result->type, &axes));
+      write_memory(n, body, w->kept.at[k], &axes, values[k], stage->range);
+    } else {
+      struct ir_var *var = new_let(n, result->label, result->type);
+      emit_let(n, body, var, values[k], stage->range);
+      result->subst = ir_ref(n->arena, var);
+    }
+  }
+  close_loops(&w->inner_axes);
+}
+
+// Results kept in arrays are read at the consumer's own place.
+static void refresh_values(struct nest *n) {
+  for (uint32_t i = 0; i < n->works.count; i++) {
+    struct work *w = n->works.at[i];
+    for (uint32_t k = 0; k < w->kept.count; k++) {
+      struct list axes = list_copy(n->arena, &w->kept_axes);
+      list_append(n->arena, &axes, &w->inner_axes);
+      struct list refs = axis_refs(n, &axes);
+      list_at(&w->stage->results, struct ir_var, k)->subst = ir_load(n->arena, w->kept.at[k], &refs);
+    }
+  }
+}
+
+// --- Conditions ---------------------------------------------------------------------------------------------------------
+
+// Threads and blocks that a stage leaves idle: dimensions wider than its own axis there and, for a store, dimensions it does not use.
+static struct ir_expr *active(struct nest *n, const struct ir_stage *stage) {
+  struct ir_expr *condition = ir_int(n->arena, TYPE_BOOL, 1);
+  for (int b = BIND_BLOCK_X; b <= BIND_THREAD_Z; b++) {
+    struct ir_axis *axis = bound_axis(stage, (enum ir_bind)b);
+    bool on_threads = is_thread((enum ir_bind)b);
+    struct ir_expr *widest = on_threads ? ir_int(n->arena, TYPE_I64, n->entry->block[b - BIND_THREAD_X]) : grid_extent(n, b - BIND_BLOCK_X);
+    struct ir_expr *term = NULL;
+    if (axis) {
+      if (!ir_equal(ir_cast(n->arena, TYPE_I64, axis->extent), widest)) term = ir_binary(n->arena, OP_LT, ir_ref(n->arena, axis->var), axis->extent);
+    } else if (stage->kind == STAGE_STORE && !ir_const_is(widest, 1)) {
+      struct ir_expr *place = NULL;
+      for (uint32_t i = 0; i < n->entry->axes.count && !on_threads; i++) { // a logical block axis has the name that another stage gave it
+        struct ir_axis *other = n->entry->axes.at[i];
+        if ((int)other->bind == b) place = ir_ref(n->arena, other->var);
+      }
+      if (on_threads) place = ir_special(n->arena, OP_THREAD, (uint32_t)(b - BIND_THREAD_X));
+      if (place) term = ir_binary(n->arena, OP_EQ, place, index_int(n, 0));
+    }
+    if (term) condition = ir_binary(n->arena, OP_AND, condition, term);
+  }
+  return condition;
+}
+
+// Opens nested ifs, one a condition, so that each is evaluated only where those before hold.
+static struct list *open_guards(struct nest *n, struct work *w, struct list *out, uint32_t count) {
+  for (uint32_t i = w->guards_done; i < count; i++) {
+    struct ir_stmt *test = ir_stmt(n->arena, IR_IF, w->stage->range);
+    test->value = here(n, w->stage->guards.at[i]);
+    if (ir_const_is(test->value, 1)) continue;
+    list_push(n->arena, out, test);
+    out = &test->body;
+  }
+  return out;
+}
+
+// Guards, in order, that are available here and that `all` works have alike.
+static uint32_t common_guards(struct nest *n, const struct list *works, uint32_t from, uint32_t to, bool uniform_only) {
+  struct work *first = works->at[from];
+  uint32_t count = first->guards_done;
+  for (; count < first->stage->guards.count; count++) {
+    struct ir_expr *guard = first->stage->guards.at[count];
+    if (!is_available(guard)) break;
+    if (uniform_only && !is_block_uniform(here(n, guard))) break;
+    bool everywhere = true;
+    for (uint32_t i = from; i < to && everywhere; i++) {
+      struct work *other = works->at[i];
+      everywhere = other->guards_done == first->guards_done && count < other->stage->guards.count && ir_equal(other->stage->guards.at[count], guard);
+    }
+    if (!everywhere) break;
+  }
+  return count;
+}
+
+// --- The nest -----------------------------------------------------------------------------------------------------------
+
+// Derived axes whose pieces are known now become lets here. Returns those emitted, for forget.
+static struct list emit_derived(struct nest *n, const struct list *works, struct list *out) {
+  struct list emitted = {0};
+  for (uint32_t i = 0; i < works->count; i++) {
+    struct work *w = works->at[i];
+    for (uint32_t k = 0; k < w->stage->derived.count; k++) {
+      struct ir_stmt *let = w->stage->derived.at[k];
+      if (let->var->subst || !is_available(let->value)) continue;
+      struct ir_expr *value = here(n, let->value);
+      if (value->op == OP_VAR || value->op == OP_CONST) {
+        let->var->subst = value;
+      } else {
+        struct ir_var *var = new_let(n, let->var->label, TYPE_INDEX);
+        var->mark = is_block_uniform(value);
+        emit_let(n, out, var, value, let->range);
+        let->var->subst = ir_ref(n->arena, var);
+      }
+      list_push(n->arena, &emitted, let->var);
+    }
+  }
+  return emitted;
+}
+
+static void forget(const struct list *vars) {
+  for (uint32_t i = 0; i < vars->count; i++) list_at(vars, struct ir_var, i)->subst = NULL;
+}
+
+static void emit_works(struct nest *n, const struct list *works, uint32_t depth, struct list *out);
+
+static void emit_leaf(struct nest *n, struct work *w, struct list *out) {
+  struct ir_stage *stage = w->stage;
+  refresh_values(n);
+  struct ir_expr *on = here(n, active(n, stage));
+  bool has_loop = w->first_reduction < w->loops.count;
+  if (stage->kind == STAGE_REDUCE && !has_loop) emit_init(n, w, out);
+  struct list *body = out;
+  if (!ir_const_is(on, 1)) {
+    struct ir_stmt *test = ir_stmt(n->arena, IR_IF, stage->range);
+    test->value = on;
+    list_push(n->arena, body, test);
+    body = &test->body;
+  }
+  body = open_guards(n, w, body, stage->guards.count);
+  if (stage->kind == STAGE_REDUCE) {
+    emit_update(n, w, body, !has_loop);
+    if (!has_loop) emit_finish(n, w, out);
+    return;
+  }
+  begin_lets(n, w, body);
+  struct ir_stmt *store = ir_stmt(n->arena, IR_STORE, stage->range);
+  store->mem = stage->mem;
+  for (uint32_t i = 0; i < stage->indices.count; i++) list_push(n->arena, &store->indices, here(n, stage->indices.at[i]));
+  store->value = here(n, stage->value);
+  end_lets(w);
+  list_push(n->arena, body, store);
+}
+
+static bool has_collective(const struct list *works, uint32_t from, uint32_t to, uint32_t depth) {
+  for (uint32_t i = from; i < to; i++) {
+    struct work *w = works->at[i];
+    if (w->thread_axes && w->first_reduction >= depth) return true;
+  }
+  return false;
+}
+
+// One loop over the axis that works[from..to) share at `depth`.
+static void emit_loop(struct nest *n, const struct list *works, uint32_t from, uint32_t to, uint32_t depth, struct list *out) {
+  struct list run = {0};
+  for (uint32_t i = from; i < to; i++) list_push(n->arena, &run, works->at[i]);
+  for (uint32_t i = 0; i < run.count; i++) {
+    struct work *w = run.at[i];
+    if (w->stage->kind == STAGE_REDUCE && w->first_reduction == depth) emit_init(n, w, out);
+  }
+  struct list *body = out;
+  struct work *first = run.at[0];
+  uint32_t before = first->guards_done;
+  // the accumulators of this loop are declared: what is inside needs no thread that its condition leaves out
+  bool uniform_only = has_collective(&run, 0, run.count, depth + 1);
+  uint32_t done = common_guards(n, &run, 0, run.count, uniform_only);
+  body = open_guards(n, first, body, done);
+  for (uint32_t i = 0; i < run.count; i++) list_at(&run, struct work, i)->guards_done = done;
+  struct ir_axis *axis = list_at(&first->loops, struct ir_stage_axis, depth)->axis;
+  struct ir_stmt *loop = ir_stmt(n->arena, IR_FOR, axis->range);
+  loop->var = ir_new_var(n->kernel, VAR_AXIS, TYPE_INDEX, axis->var->label);
+  loop->lo = index_int(n, 0);
+  loop->hi = here(n, axis->extent);
+  loop->unroll = axis->bind == BIND_VECTOR ? UINT32_MAX : axis->unroll;
+  for (uint32_t i = 0; i < run.count; i++) { // a loop that indexes an array kept in registers is unrolled whole
+    struct work *w = run.at[i];
+    for (uint32_t k = 0; k < w->inner_axes.count; k++)
+      if (w->inner_axes.at[k] == axis) loop->unroll = UINT32_MAX;
+    for (uint32_t k = 0; k < w->kept_axes.count; k++)
+      if (w->kept_axes.at[k] == axis) loop->unroll = UINT32_MAX;
+  }
+  list_push(n->arena, body, loop);
+  axis->var->subst = ir_ref(n->arena, loop->var);
+  emit_works(n, &run, depth + 1, &loop->body);
+  axis->var->subst = NULL;
+  for (uint32_t i = 0; i < run.count; i++) list_at(&run, struct work, i)->guards_done = before;
+  for (uint32_t i = 0; i < run.count; i++) {
+    struct work *w = run.at[i];
+    if (w->stage->kind == STAGE_REDUCE && w->first_reduction == depth) emit_finish(n, w, out);
+  }
+}
+
+static struct ir_axis *loop_at(const struct work *w, uint32_t depth) {
+  return depth < w->loops.count ? list_at(&w->loops, struct ir_stage_axis, depth)->axis : NULL;
+}
+
+// Where the run of works that share a loop with works[from] ends.
+static uint32_t run_end(const struct list *works, uint32_t from, uint32_t depth) {
+  struct ir_axis *axis = loop_at(works->at[from], depth);
+  uint32_t to = from + 1;
+  while (axis && to < works->count && loop_at(works->at[to], depth) == axis) to++;
+  return to;
+}
+
+static void emit_works(struct nest *n, const struct list *works, uint32_t depth, struct list *out) {
+  struct list derived = emit_derived(n, works, out);
+  uint32_t before = list_at(works, struct work, 0)->guards_done;
+  bool same_before = true;
+  for (uint32_t i = 0; i < works->count; i++) same_before &= list_at(works, struct work, i)->guards_done == before;
+  if (same_before) { // conditions that everything here shares stand around it
+    uint32_t done = common_guards(n, works, 0, works->count, has_collective(works, 0, works->count, depth));
+    out = open_guards(n, works->at[0], out, done);
+    for (uint32_t i = 0; i < works->count; i++) list_at(works, struct work, i)->guards_done = done;
+  }
+  for (uint32_t i = 0; i < works->count;) {
+    uint32_t to = run_end(works, i, depth);
+    if (loop_at(works->at[i], depth)) emit_loop(n, works, i, to, depth, out);
+    else emit_leaf(n, works->at[i], out);
+    i = to;
+  }
+  if (same_before)
+    for (uint32_t i = 0; i < works->count; i++) list_at(works, struct work, i)->guards_done = before;
+  forget(&derived);
+}
+
+// Numbers the loops that emit_works will open, so that two stages share a loop exactly when they have the same number at a depth.
+static void number_loops(struct nest *n, const struct list *works, uint32_t depth, uintptr_t *next) {
+  for (uint32_t i = 0; i < works->count;) {
+    uint32_t to = run_end(works, i, depth);
+    if (loop_at(works->at[i], depth)) {
+      struct list run = {0};
+      uintptr_t id = (*next)++;
+      for (uint32_t k = i; k < to; k++) {
+        list_push(n->arena, &list_at(works, struct work, k)->loop_ids, (void *)id);
+        list_push(n->arena, &run, works->at[k]);
+      }
+      number_loops(n, &run, depth + 1, next);
+    }
+    i = to;
+  }
+}
+
+static bool stage_reads(const struct ir_stage *stage, const struct ir_var *value) {
+  const struct list *lists[] = {&stage->guards, &stage->operands, &stage->init, &stage->indices};
+  for (uint32_t l = 0; l < 4; l++)
+    for (uint32_t e = 0; e < lists[l]->count; e++)
+      if (ir_mentions(lists[l]->at[e], value)) return true;
+  for (uint32_t e = 0; e < stage->lets.count; e++)
+    if (ir_mentions(list_at(&stage->lets, struct ir_stmt, e)->value, value)) return true;
+  return stage->value && ir_mentions(stage->value, value);
+}
+
+// Decides over which loops a result must be kept in an array: those of its own that a reader does not share.
+static bool plan_results(struct nest *n, struct work *w) {
+  uint32_t shared = w->first_reduction;
+  for (uint32_t i = 0; i < n->works.count; i++) {
+    struct work *other = n->works.at[i];
+    bool reads = false;
+    for (uint32_t k = 0; k < w->stage->results.count; k++) reads |= other != w && stage_reads(other->stage, w->stage->results.at[k]);
+    if (!reads) continue;
+    uint32_t depth = 0;
+    while (depth < w->loop_ids.count && depth < other->loop_ids.count && w->loop_ids.at[depth] == other->loop_ids.at[depth]) depth++;
+    if (depth < shared) shared = depth;
+  }
+  int64_t elements = 1;
+  for (uint32_t d = 0; d < w->loops.count; d++) {
+    struct ir_stage_axis *loop = w->loops.at[d];
+    bool is_inner = d > w->first_reduction && !loop->is_reduction, is_kept = d >= shared && d < w->first_reduction;
+    if (!is_inner && !is_kept) continue;
+    if (!ir_is_const(loop->axis->extent) || __builtin_mul_overflow(elements, loop->axis->extent->integer, &elements) || elements > MAX_LOCAL) {
+      diag_error(n->diag, is_inner ? ERROR_EXTENT : ERROR_UNSUPPORTED, loop->axis->range,
+                 "stage '%s' keeps its result over axis '%s' in registers, which takes a constant extent of at most %d elements in all", w->stage->label, loop->axis->var->label, MAX_LOCAL);
+      diag_note(n->diag, (struct range){0}, "split '%s' by a constant, or bind it to threads or blocks", loop->axis->var->label);
+      return false;
+    }
+    list_push(n->arena, is_inner ? &w->inner_axes : &w->kept_axes, loop->axis);
+  }
+  return true;
+}
+
+bool pass_nest(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
+  struct nest n = {.context = context, .arena = context->arena, .diag = context->diag, .kernel = kernel, .entry = entry};
+  if (!set_block(&n)) return false;
+  assume_small_axes(&n);
+  for (uint32_t i = 0; i < entry->stages.count; i++) {
+    struct work *w = arena_new(n.arena, struct work);
+    w->stage = entry->stages.at[i];
+    for (uint32_t k = 0; k < w->stage->axes.count; k++) {
+      struct ir_stage_axis *axis = w->stage->axes.at[k];
+      axis->axis->var->mark = 0;
+      if (is_thread(axis->axis->bind)) {
+        if (axis->is_reduction) w->thread_axes |= 1u << (axis->axis->bind - BIND_THREAD_X);
+      } else if (!is_block(axis->axis->bind)) {
+        list_push(n.arena, &w->loops, axis);
+      }
+    }
+    w->first_reduction = w->loops.count;
+    for (uint32_t d = w->loops.count; d-- > 0;)
+      if (list_at(&w->loops, struct ir_stage_axis, d)->is_reduction) w->first_reduction = d;
+    for (uint32_t k = 0; k < w->stage->results.count; k++) list_at(&w->stage->results, struct ir_var, k)->mark = 0;
+    for (uint32_t k = 0; k < w->stage->derived.count; k++) list_at(&w->stage->derived, struct ir_stmt, k)->var->mark = 0;
+    for (uint32_t k = 0; k < w->stage->lets.count; k++) list_at(&w->stage->lets, struct ir_stmt, k)->var->mark = 0;
+    list_push(n.arena, &n.works, w);
+  }
+  uintptr_t next = 1;
+  number_loops(&n, &n.works, 0, &next);
+  for (uint32_t i = 0; i < n.works.count; i++) {
+    struct work *w = n.works.at[i];
+    if (w->stage->kind == STAGE_REDUCE && !plan_results(&n, w)) return false;
+    if (w->stage->kind == STAGE_REDUCE && w->stage->reducer->is_ordered && w->thread_axes) {
+      diag_error(n.diag, ERROR_UNSUPPORTED, w->stage->range, "an ordered reduction over threads is not lowered by this version");
+      return false;
+    }
+  }
+  struct list *body = emit_bound_axes(&n);
+  emit_works(&n, &n.works, 0, body);
+  for (uint32_t i = 0; i < entry->axes.count; i++) list_at(&entry->axes, struct ir_axis, i)->var->subst = NULL;
+  for (uint32_t i = 0; i < n.works.count; i++) {
+    struct ir_stage *stage = list_at(&n.works, struct work, i)->stage;
+    for (uint32_t k = 0; k < stage->results.count; k++) list_at(&stage->results, struct ir_var, k)->subst = NULL;
+  }
+  entry->stages.count = entry->axes.count = 0;
+  entry->level = LEVEL_PROGRAM;
+  return true;
+}
