@@ -48,7 +48,7 @@ static int write_directly(const char *path, const char *data, size_t length) {
 // Writes beside and renames. `old`: the status of the file that exists, or NULL. Returns 0, or the errno.
 static int write_beside(struct arena *arena, const char *path, const struct stat *old, const char *data,
                         size_t length) {
-  if (old && access(path, W_OK) != 0) return errno;
+  if (old && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0) return errno;
   const char *temporary;
   int fd = open_beside(arena, path, &temporary);
   if (fd < 0) return errno;
