@@ -508,6 +508,7 @@ static void print_axis(struct printer *p, const struct ir_axis *axis) {
   print_expr(p, axis->extent);
   if (axis->bind != BIND_SERIAL) text_printf(p->out, " bind %s", ir_bind_names[axis->bind]);
   print_unroll(p, axis->unroll);
+  if (axis->is_guarded) text_puts(p->out, " guarded");
   print_range(p, axis->range);
   if (axis->bound_at.line) {
     text_puts(p->out, " bound");
@@ -531,6 +532,10 @@ static void print_reduce(struct printer *p, const struct ir_stage *stage) {
   text_puts(p->out, "\n");
   print_stage_list(p, "operands", &stage->operands);
   print_stage_list(p, "init", &stage->init);
+  if (stage->form != FORM_AUTO) {
+    begin_line(p);
+    text_printf(p->out, "form %s\n", ir_form_names[stage->form]);
+  }
   begin_line(p);
   text_puts(p->out, "results ");
   print_vars(p, &stage->results, stage->range);

@@ -101,6 +101,7 @@ void read_declare_var(struct reader *r, struct ir_var *var, struct range place);
 void read_inherit_range(struct ir_var *var, struct range around);
 void read_vars(struct reader *r, enum ir_var_kind kind, bool declare, struct list *out);
 uint32_t read_unroll(struct reader *r);
+enum allreduce_form read_form(struct reader *r);
 // let x: type = value, behind the keyword. Stages of an entry may define one variable each for itself
 // (is_stage).
 struct ir_stmt *read_definition(struct reader *r, enum ir_stmt_kind kind, bool is_stage);

@@ -77,8 +77,7 @@ static struct ir_directive *read_directive(struct reader *r) {
   if (read_accept_word(r, "factor")) directive->factor = read_expr(r);
   r->in_directive = false;
   directive->bind = read_bind(r);
-  if (read_accept_word(r, "form"))
-    directive->form = (enum allreduce_form)read_choice(r, ir_form_names, FORM_TREE + 1, "a form");
+  directive->form = read_form(r);
   directive->range = read_range(r);
   return directive;
 }
@@ -104,6 +103,7 @@ static struct ir_axis *read_axis(struct reader *r, struct list *extents) {
   read_skip_expr(r);
   axis->bind = read_bind(r);
   axis->unroll = read_unroll(r);
+  axis->is_guarded = read_accept_word(r, "guarded");
   axis->range = read_range(r);
   if (read_accept_word(r, "bound")) {
     if (r->scan.token.kind != TOKEN_RANGE) read_expected(r, "a place");
@@ -156,6 +156,8 @@ static void read_stage_item(struct reader *r, struct ir_stage *stage) {
     read_exprs(r, '(', ')', &stage->operands);
   } else if (reduces && read_accept_word(r, "init")) {
     read_exprs(r, '(', ')', &stage->init);
+  } else if (reduces && read_at_word(r, "form")) {
+    stage->form = read_form(r);
   } else if (reduces && read_accept_word(r, "results")) {
     uint32_t first = stage->results.count;
     read_vars(r, VAR_VALUE, true, &stage->results);
@@ -166,8 +168,10 @@ static void read_stage_item(struct reader *r, struct ir_stage *stage) {
     read_store(r, &stage->mem, &stage->indices, &stage->value);
   } else {
     read_expected(
-        r, reduces ? "a part of a stage (axes, derive, guards, let, reducer, operands, init, results) or '}'"
-                   : "a part of a stage (axes, derive, guards, let, store) or '}'");
+        r,
+        reduces
+            ? "a part of a stage (axes, derive, guards, let, reducer, operands, init, form, results) or '}'"
+            : "a part of a stage (axes, derive, guards, let, store) or '}'");
   }
 }
 

@@ -85,6 +85,11 @@ uint32_t read_unroll(struct reader *r) {
   return factor;
 }
 
+enum allreduce_form read_form(struct reader *r) {
+  if (!read_accept_word(r, "form")) return FORM_AUTO;
+  return (enum allreduce_form)read_choice(r, ir_form_names, FORM_TREE + 1, "a form");
+}
+
 struct ir_stmt *read_definition(struct reader *r, enum ir_stmt_kind kind, bool is_stage) {
   struct ir_stmt *s = ir_stmt(r->arena, kind, (struct range){0});
   struct range place;
@@ -161,8 +166,7 @@ static void read_allreduce(struct reader *r, struct ir_stmt *s) {
         }
     }
   s->result_in_all = read_accept_word(r, "all");
-  if (read_accept_word(r, "form"))
-    s->form = (enum allreduce_form)read_choice(r, ir_form_names, FORM_TREE + 1, "a form");
+  s->form = read_form(r);
   s->range = read_range(r);
   for (uint32_t i = 0; !r->failed && i < s->results.count; i++) {
     struct ir_var *var = list_at(&s->results, struct ir_var, i);

@@ -76,6 +76,7 @@ static void check_reduce(struct verifier *v, const struct ir_stage *stage) {
   if (reducer->update.params.count && reducer->update.params.count <= reducer->identity.count)
     return; // told there
   check_operands(v, stage);
+  if (stage->form > FORM_TREE) verify_fault(v, v->range, "a stage asks for no known form");
   if (stage->init.count) {
     verify_matching(v, &stage->init, &reducer->identity, PLACE_STAGE, "init");
     check_init(v, stage);
