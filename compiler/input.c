@@ -40,3 +40,15 @@ bool input_read(struct diag *diag, const char *path, struct text *out) {
   close(fd);
   return ok;
 }
+
+bool input_is_text(struct diag *diag, uint32_t file) {
+  const struct source *source = list_at(&diag->sources, struct source, file);
+  const char *zero = source->length ? memchr(source->text, 0, source->length) : NULL;
+  if (!zero) return true;
+  uint32_t line = 1;
+  while (line < source->line_count && source->lines[line] <= zero) line++;
+  uint32_t column = (uint32_t)(zero - source->lines[line - 1]) + 1;
+  diag_error(diag, ERROR_CHARACTER, (struct range){line, column, line, column + 1, file},
+             "byte 0x00: this is not a text file");
+  return false;
+}

@@ -12,5 +12,7 @@ enum { INPUT_MAX_BYTES = 64 * 1024 * 1024 };
 bool input_read(struct diag *diag, const char *path, struct text *out);
 // What diagnostics call the file.
 const char *input_name(const char *path);
+// Whether a source holds no zero byte; one is reported. Scanners take time quadratic in a run of them.
+bool input_is_text(struct diag *diag, uint32_t file);
 
 #endif

@@ -181,28 +181,13 @@ static bool read_ir(struct compilation *c, uint32_t file, const char *text, size
   return !c->diag.error_count && ir_verify(&c->module, c->from, true);
 }
 
-// A zero byte means that the file is no text; scanners take time quadratic in a run of them.
-static bool is_text(struct compilation *c, uint32_t file, const char *text, size_t length) {
-  const char *zero = length ? memchr(text, 0, length) : NULL;
-  if (!zero) return true;
-  struct range range = {1, 1, 1, 1, file};
-  for (const char *at = text; at < zero; at++) {
-    range.line += *at == '\n';
-    range.column = *at == '\n' ? 1 : range.column + 1;
-  }
-  range.end_line = range.line;
-  range.end_column = range.column + 1;
-  diag_error(&c->diag, ERROR_CHARACTER, range, "byte 0x00: this is not a text file");
-  return false;
-}
-
 bool compilation_parse_text(struct compilation *c, const char *name, const char *text, size_t length) {
   double start = pipeline_now();
   char *copy = arena_alloc(&c->arena, length + 2); // zeroed: ends with the two zeros that a scanner may want
   if (length) memcpy(copy, text, length);
   uint32_t file = diag_add_source(&c->diag, name, copy, length);
   c->running = "parse";
-  bool ok = is_text(c, file, copy, length) &&
+  bool ok = input_is_text(&c->diag, file) &&
             (c->reads_ir ? read_ir(c, file, copy, length) : red_parse(&c->diag, file, &c->ast));
   c->running = NULL;
   pipeline_count(c, "parse", start);
