@@ -136,10 +136,6 @@ void verify_mem(struct verifier *v, const struct ir_mem *mem) {
   struct range around = v->range;
   if (mem->range.line) v->range = mem->range;
   v->statement = arena_printf(&v->scratch, "memory object '%s'", mem->name ? mem->name : "");
-  if (mem->type >= TYPE_COUNT) {
-    verify_fault(v, v->range, "type %d does not exist", (int)mem->type);
-    return;
-  }
   if (mem->dims.count != mem->strides.count)
     verify_fault(v, v->range, "%u dimensions and %u strides", mem->dims.count, mem->strides.count);
   for (uint32_t i = 0; i < mem->dims.count; i++)
