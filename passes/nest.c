@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "compiler/pass.h"
+#include "passes/allreduce.h"
 #include "passes/stage.h"
 
 enum { NO_PLACE = UINT32_MAX, MAX_LOCAL = 1024 };
@@ -98,25 +99,6 @@ static struct ir_expr *widen(struct arena *arena, struct ir_expr *e) {
 }
 
 // --- Geometry -----------------------------------------------------------------------------------------------------------
-
-static bool set_block(struct nest *n) {
-  struct ir_entry *entry = n->entry;
-  for (int d = 0; d < 3; d++) entry->block[d] = 1;
-  for (uint32_t i = 0; i < entry->stages.count; i++)
-    for (int d = 0; d < 3; d++) {
-      struct ir_axis *axis = bound_axis(entry->stages.at[i], (enum ir_bind)(BIND_THREAD_X + d));
-      if (axis && axis->extent->integer > entry->block[d]) entry->block[d] = (uint32_t)axis->extent->integer;
-    }
-  uint64_t threads = (uint64_t)entry->block[0] * entry->block[1] * entry->block[2];
-  if (threads <= 1024) return true;
-  diag_error(n->diag, ERROR_BLOCK_SIZE, entry->range, "a block would have %u x %u x %u = %llu threads; at most 1024 are legal", entry->block[0], entry->block[1], entry->block[2],
-             (unsigned long long)threads);
-  for (uint32_t i = 0; i < entry->axes.count; i++) {
-    struct ir_axis *axis = entry->axes.at[i];
-    if (is_thread(axis->bind)) diag_note(n->diag, axis->bound_at, "axis '%s' of extent %lld is bound here", axis->var->label, (long long)axis->extent->integer);
-  }
-  return false;
-}
 
 // The extent of a logical block axis: the largest among the stages, as an i64 expression of sizes.
 static struct ir_expr *grid_extent(struct nest *n, int d) {
@@ -729,10 +711,35 @@ static bool plan_results(struct nest *n, struct work *w) {
   return true;
 }
 
+// --- The pass
+
+static bool set_block(struct nest *n) {
+  struct ir_entry *entry = n->entry;
+  for (int d = 0; d < 3; d++) entry->block[d] = 1;
+  for (uint32_t i = 0; i < entry->stages.count; i++)
+    for (int d = 0; d < 3; d++) {
+      struct ir_axis *axis = bound_axis(entry->stages.at[i], (enum ir_bind)(BIND_THREAD_X + d));
+      if (axis && axis->extent->integer > entry->block[d]) entry->block[d] = (uint32_t)axis->extent->integer;
+    }
+  uint64_t threads = (uint64_t)entry->block[0] * entry->block[1] * entry->block[2];
+  if (threads <= 1024) {
+    for (uint32_t i = 0; i < n->works.count; i++) { // added threads carry the identity
+      struct work *w = n->works.at[i];
+      if (w->thread_axes) allreduce_widen(entry->block, w->thread_axes, w->stage->reducer, result_in_all(n, w), w->stage->form);
+    }
+    return true;
+  }
+  diag_error(n->diag, ERROR_BLOCK_SIZE, entry->range, "a block would have %u x %u x %u = %llu threads; at most 1024 are legal", entry->block[0], entry->block[1], entry->block[2],
+             (unsigned long long)threads);
+  for (uint32_t i = 0; i < entry->axes.count; i++) {
+    struct ir_axis *axis = entry->axes.at[i];
+    if (is_thread(axis->bind)) diag_note(n->diag, axis->bound_at, "axis '%s' of extent %lld is bound here", axis->var->label, (long long)axis->extent->integer);
+  }
+  return false;
+}
+
 bool pass_nest(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
   struct nest n = {.context = context, .arena = context->arena, .diag = context->diag, .kernel = kernel, .entry = entry};
-  if (!set_block(&n)) return false;
-  assume_small_axes(&n);
   for (uint32_t i = 0; i < entry->stages.count; i++) {
     struct work *w = arena_new(n.arena, struct work);
     w->stage = entry->stages.at[i];
@@ -753,6 +760,8 @@ bool pass_nest(struct pass_context *context, struct ir_kernel *kernel, struct ir
     for (uint32_t k = 0; k < w->stage->lets.count; k++) list_at(&w->stage->lets, struct ir_stmt, k)->var->mark = 0;
     list_push(n.arena, &n.works, w);
   }
+  if (!set_block(&n)) return false;
+  assume_small_axes(&n);
   uintptr_t next = 1;
   number_loops(&n, &n.works, 0, &next);
   for (uint32_t i = 0; i < n.works.count; i++) {
