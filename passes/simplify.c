@@ -1,0 +1,129 @@
+// simplify: folds, propagates copies, removes what is unused.
+//
+//   var acc: f32 = 0                    let acc: f32 = load_flat(A, i)
+//   set acc = load_flat(A, i)     ->    store_flat B[0] = acc
+//   let total: f32 = acc
+//   store_flat B[0] = total
+//
+// Requires LEVEL_PROGRAM. A variable that is set once, right behind its declaration, becomes a let; a let of a variable or constant is
+// replaced by it; lets that nothing reads go, unless they are shuffles, which other lanes need; empty branches and loops go.
+// Keeps the order of what is left. Linear in the program, repeated until nothing changes.
+#include "compiler/pass.h"
+
+struct use {
+  uint32_t reads, sets;
+};
+
+static struct use *use_of(struct list *uses, struct ir_var *var) { return var->mark ? uses->at[var->mark - 1] : NULL; }
+
+struct counter {
+  struct arena *arena;
+  struct list uses; // struct use, by var->mark - 1
+};
+
+static void number_vars(struct counter *c, const struct list *block) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    struct ir_stmt *stmt = block->at[i];
+    if (stmt->var && stmt->kind != IR_SET) {
+      list_push(c->arena, &c->uses, arena_new(c->arena, struct use));
+      stmt->var->mark = c->uses.count;
+      stmt->var->subst = NULL;
+    }
+    number_vars(c, &stmt->body);
+    number_vars(c, &stmt->otherwise);
+  }
+}
+
+static void count_read(struct ir_expr *e, void *state) {
+  struct counter *c = state;
+  if (e->op != OP_VAR) return;
+  struct use *use = use_of(&c->uses, e->var);
+  if (use) use->reads++;
+}
+
+static void count_sets(struct counter *c, const struct list *block) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    struct ir_stmt *stmt = block->at[i];
+    if (stmt->kind == IR_SET) {
+      struct use *use = use_of(&c->uses, stmt->var);
+      if (use) use->sets++;
+    }
+    count_sets(c, &stmt->body);
+    count_sets(c, &stmt->otherwise);
+  }
+}
+
+static bool is_shuffle(const struct ir_expr *e) { return op_table[e->op].rule == RULE_SHUFFLE; }
+
+
+static struct ir_expr *propagate(struct arena *arena, struct ir_expr *e, void *state) {
+  (void)arena, (void)state;
+  return e->op == OP_VAR && e->var->subst ? e->var->subst : e;
+}
+
+static bool is_immutable(const struct ir_expr *e) {
+  return e->op == OP_CONST || e->op == OP_THREAD || e->op == OP_BLOCK || (e->op == OP_VAR && e->var->kind != VAR_MUTABLE);
+}
+
+static bool simplify_block(struct counter *c, struct list *block) {
+  struct list out = {0};
+  bool changed = false;
+  for (uint32_t i = 0; i < block->count; i++) {
+    struct ir_stmt *stmt = block->at[i], *next = i + 1 < block->count ? block->at[i + 1] : NULL;
+    changed |= simplify_block(c, &stmt->body);
+    changed |= simplify_block(c, &stmt->otherwise);
+    struct use *use = stmt->var && stmt->kind != IR_SET ? use_of(&c->uses, stmt->var) : NULL;
+    bool drop = false;
+    switch (stmt->kind) {
+    case IR_VAR:
+      if (next && next->kind == IR_SET && next->var == stmt->var && !ir_mentions(next->value, stmt->var)) {
+        stmt->value = next->value; // the first value is never read
+        use->sets--;
+        list_remove(block, i + 1);
+        changed = true;
+      }
+      if (use->sets == 0) {
+        stmt->kind = IR_LET;
+        stmt->var->kind = VAR_LET;
+        changed = true;
+      }
+      break;
+    case IR_LET:
+      if (use->reads == 0 && !is_shuffle(stmt->value)) drop = true;
+      else if (is_immutable(stmt->value) && !is_shuffle(stmt->value) && (stmt->value->op == OP_CONST || stmt->value->op == OP_VAR)) {
+        stmt->var->subst = stmt->value->op == OP_VAR && stmt->value->var->subst ? stmt->value->var->subst : stmt->value;
+        drop = true;
+      }
+      break;
+    case IR_IF:
+      if (stmt->body.count == 0 && stmt->otherwise.count == 0) drop = true;
+      else if (ir_const_is(stmt->value, 1) || ir_const_is(stmt->value, 0)) {
+        list_append(c->arena, &out, ir_const_is(stmt->value, 1) ? &stmt->body : &stmt->otherwise);
+        drop = true;
+      }
+      break;
+    case IR_FOR:
+      if (stmt->body.count == 0) drop = true;
+      break;
+    case IR_SET: case IR_STORE: case IR_ALLREDUCE: case IR_BARRIER: case IR_SYNCWARP: break;
+    }
+    changed |= drop;
+    if (!drop) list_push(c->arena, &out, stmt);
+  }
+  *block = out;
+  return changed;
+}
+
+bool pass_simplify(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
+  (void)kernel;
+  for (int round = 0; round < 32; round++) {
+    struct counter c = {.arena = context->arena};
+    number_vars(&c, &entry->body);
+    ir_visit_block(&entry->body, count_read, &c);
+    count_sets(&c, &entry->body);
+    bool changed = simplify_block(&c, &entry->body);
+    ir_rewrite_block(context->arena, &entry->body, propagate, NULL);
+    if (!changed) break;
+  }
+  return true;
+}
