@@ -5,6 +5,7 @@
 // then left alone, since their state is unknown). Targets, PTX versions and intrinsics come from closed
 // tables, because LLVM answers an unknown one with unusable PTX.
 #include "codegen/nvptx.h"
+#include "codegen/program.h"
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/ErrorHandling.h>
@@ -162,6 +163,7 @@ static bool compile(struct nvptx *cg, LLVMTargetMachineRef machine, enum nvptx_o
 }
 
 bool codegen_nvptx(struct pass_context *context, enum nvptx_output output, struct text *out) {
+  if (!codegen_accepts(context)) return false;
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, initialize);
   struct nvptx *cg = arena_new(context->arena, struct nvptx);

@@ -79,8 +79,6 @@ LLVMValueRef nvptx_call(struct nvptx *cg, enum nvptx_op op, LLVMValueRef *args, 
 LLVMValueRef nvptx_slot(struct nvptx *cg, LLVMTypeRef type, const char *name);
 
 bool nvptx_entry(struct nvptx *cg, struct ir_kernel *kernel, struct ir_entry *entry);
-// Every place where a variable of the block is named forgets its value of another entry.
-void nvptx_forget_values(const struct list *block);
 void nvptx_define(struct nvptx *cg, struct ir_var *var, LLVMValueRef value);
 void nvptx_block(struct nvptx *cg, const struct list *block);
 

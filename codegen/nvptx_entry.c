@@ -1,5 +1,5 @@
 // An entry as an LLVM function: its signature, what the driver must know of it, and its memory objects.
-#include "codegen/access.h"
+#include "codegen/program.h"
 #include "codegen/arguments.h"
 #include "codegen/nvptx.h"
 
@@ -78,10 +78,6 @@ static void define_argument(struct nvptx *cg, const struct codegen_argument *arg
 
 static void define_memory(struct nvptx *cg, const struct ir_mem *mem) {
   uint64_t count = codegen_element_count(mem);
-  if (count == 0 || count > UINT32_MAX) {
-    nvptx_fail(cg, mem->range, "array '%s' of entry '%s' has no constant size", mem->name, cg->entry->name);
-    return;
-  }
   LLVMTypeRef type = LLVMArrayType2(nvptx_memory_type(cg, mem->type), count);
   if (mem->space == SPACE_LOCAL) {
     LLVMValueRef slot = nvptx_slot(cg, type, mem->name);
@@ -101,10 +97,6 @@ bool nvptx_entry(struct nvptx *cg, struct ir_kernel *kernel, struct ir_entry *en
   struct arena *arena = cg->context->arena;
   cg->kernel = kernel;
   cg->entry = entry;
-  if (entry->level != LEVEL_PROGRAM) {
-    nvptx_fail(cg, entry->range, "entry '%s' is not lowered to a program", entry->name);
-    return false;
-  }
   struct list arguments = {0};
   codegen_arguments(arena, kernel, entry, &arguments);
   LLVMTypeRef *types = arena_array(arena, LLVMTypeRef, arguments.count + 1);
@@ -120,7 +112,7 @@ bool nvptx_entry(struct nvptx *cg, struct ir_kernel *kernel, struct ir_entry *en
   cg->last_slot = NULL;
   cg->objects.count = 0;
   cg->value_count = 0;
-  nvptx_forget_values(&entry->body);
+  codegen_clear_marks(&entry->body);
   LLVMBasicBlockRef body = LLVMAppendBasicBlockInContext(cg->llvm, cg->function, "body");
   LLVMPositionBuilderAtEnd(cg->builder, body);
   for (uint32_t i = 0; i < arguments.count; i++)

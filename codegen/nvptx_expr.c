@@ -2,7 +2,7 @@
 //
 // No instruction carries a fast-math flag, and nsw stands only inside offsets (see nvptx_offset). LLVM then
 // prints float sums and products with .rn, which ptxas does not contract.
-#include "codegen/access.h"
+#include "codegen/program.h"
 #include "codegen/nvptx.h"
 
 #include <string.h>

@@ -1,27 +1,8 @@
 // Statements, loops and memory accesses of an entry.
-#include "codegen/access.h"
+#include "codegen/program.h"
 #include "codegen/nvptx.h"
 
 #include <string.h>
-
-static void forget_expr(const struct ir_expr *e) {
-  if (e->op == OP_VAR) e->var->mark = 0;
-  for (uint32_t i = 0; i < e->count; i++) forget_expr(e->args[i]);
-}
-
-void nvptx_forget_values(const struct list *block) {
-  for (uint32_t i = 0; i < block->count; i++) {
-    const struct ir_stmt *stmt = list_at(block, struct ir_stmt, i);
-    if (stmt->var) stmt->var->mark = 0;
-    if (stmt->value) forget_expr(stmt->value);
-    if (stmt->lo) forget_expr(stmt->lo);
-    if (stmt->hi) forget_expr(stmt->hi);
-    for (uint32_t k = 0; k < stmt->indices.count; k++)
-      forget_expr(list_at(&stmt->indices, struct ir_expr, k));
-    nvptx_forget_values(&stmt->body);
-    nvptx_forget_values(&stmt->otherwise);
-  }
-}
 
 void nvptx_define(struct nvptx *cg, struct ir_var *var, LLVMValueRef value) {
   if (cg->value_count == cg->value_capacity) {

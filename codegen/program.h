@@ -1,8 +1,15 @@
-// Accesses as one flat offset in elements, for both backends.
-#ifndef RED_CODEGEN_ACCESS_H
-#define RED_CODEGEN_ACCESS_H
+// What both backends ask of a program: whether they can print it, and its accesses as flat offsets.
+#ifndef RED_CODEGEN_PROGRAM_H
+#define RED_CODEGEN_PROGRAM_H
 
-#include "compiler/ir.h"
+#include "compiler/pass.h"
+
+// Whether both backends can print every entry of the module. What they cannot (an allreduce, a mathematical
+// function or an index type that no pass lowered) is an internal error that names it.
+bool codegen_accepts(struct pass_context *context);
+
+// Sets the mark of every variable that the block names to 0.
+void codegen_clear_marks(const struct list *block);
 
 // The offset of an access to `mem` in the entry's index type: indices[0] where it is flat already, else the
 // sum of indices times strides (row-major where the object has none).

@@ -1,4 +1,22 @@
-#include "codegen/access.h"
+#include "codegen/program.h"
+
+static void clear_expr(const struct ir_expr *e) {
+  if (e->op == OP_VAR) e->var->mark = 0;
+  for (uint32_t i = 0; i < e->count; i++) clear_expr(e->args[i]);
+}
+
+void codegen_clear_marks(const struct list *block) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *stmt = list_at(block, struct ir_stmt, i);
+    if (stmt->var) stmt->var->mark = 0;
+    if (stmt->value) clear_expr(stmt->value);
+    if (stmt->lo) clear_expr(stmt->lo);
+    if (stmt->hi) clear_expr(stmt->hi);
+    for (uint32_t k = 0; k < stmt->indices.count; k++) clear_expr(list_at(&stmt->indices, struct ir_expr, k));
+    codegen_clear_marks(&stmt->body);
+    codegen_clear_marks(&stmt->otherwise);
+  }
+}
 
 // Elements from one index of dimension `which` to the next.
 static struct ir_expr *stride_of(struct arena *arena, const struct ir_mem *mem, uint32_t which,

@@ -1,0 +1,294 @@
+// Kernels and their statements as CUDA text, with the source line that each part came from above it.
+#include "codegen/arguments.h"
+#include "codegen/cuda.h"
+#include "codegen/program.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static void put(struct cuda *cg, const char *text) {
+  text_puts(&cg->line, text);
+}
+
+void cuda_line_end(struct cuda *cg) {
+  if (cg->line.length)
+    for (int i = 0; i < cg->depth; i++) text_puts(&cg->text, "  ");
+  text_append(&cg->text, cg->line.data ? cg->line.data : "", cg->line.length);
+  text_puts(&cg->text, "\n");
+  cg->line.length = 0;
+  struct range *range = arena_new(cg->context->arena, struct range);
+  *range = cg->here;
+  list_push(cg->context->arena, &cg->lines, range);
+}
+
+// Shows the source line of a statement, where it is at hand and not the one shown last.
+static void show_source(struct cuda *cg, struct range range) {
+  const struct list *sources = &cg->context->diag->sources;
+  cg->here = range;
+  if (range.line == 0 || (range.line == cg->shown_line && range.file == cg->shown_file)) return;
+  if (range.file >= sources->count) return;
+  const struct source *source = list_at(sources, struct source, range.file);
+  if (!source->text || range.line > source->line_count) return;
+  cg->shown_line = range.line;
+  cg->shown_file = range.file;
+  const char *start = source->lines[range.line - 1], *end = source->text + source->length;
+  const char *stop = memchr(start, '\n', (size_t)(end - start));
+  if (!stop) stop = end;
+  while (start < stop && isspace((unsigned char)*start)) start++;
+  while (start < stop &&
+         (isspace((unsigned char)stop[-1]) || stop[-1] == '\\')) // a backslash would go on to the next line
+    stop--;
+  text_printf(&cg->line, "// %s:%u: ", source->name, range.line);
+  for (; start < stop; start++) {
+    char c = *start == '\t' || *start == '\r' || *start == '\0' ? ' ' : *start;
+    text_append(&cg->line, &c, 1);
+  }
+  cuda_line_end(cg);
+}
+
+const struct cuda_object *cuda_object(struct cuda *cg, const struct ir_mem *mem) {
+  for (uint32_t i = 0; i < cg->objects.count; i++) {
+    const struct cuda_object *object = list_at(&cg->objects, struct cuda_object, i);
+    if (object->mem == mem) return object;
+  }
+  return NULL;
+}
+
+static struct cuda_object *add_object(struct cuda *cg, const struct ir_mem *mem) {
+  struct cuda_object *object = arena_new(cg->context->arena, struct cuda_object);
+  object->mem = mem;
+  list_push(cg->context->arena, &cg->objects, object);
+  return object;
+}
+
+static const char *declare(struct cuda *cg, struct ir_var *var) {
+  struct cuda_var *known = cuda_var(cg, var);
+  known->name = cuda_name(cg, &cg->names, var->label, var->name);
+  return known->name;
+}
+
+// --- Statements --------------------------------------------------------------------------------------------
+
+static void block(struct cuda *cg, const struct list *list);
+
+static void body(struct cuda *cg, const struct list *list) {
+  put(cg, " {");
+  cuda_line_end(cg);
+  cg->depth++;
+  block(cg, list);
+  cg->depth--;
+}
+
+// A value on the right of an assignment.
+static void value(struct cuda *cg, const struct ir_expr *e, bool in_offset) {
+  bool is_coordinate = e->op == OP_THREAD || e->op == OP_BLOCK;
+  if (is_coordinate && (e->op == OP_BLOCK || cg->entry->block[e->dimension] > 1))
+    text_printf(&cg->line, "%s.%c", e->op == OP_THREAD ? "threadIdx" : "blockIdx", "xyz"[e->dimension]);
+  else if (in_offset)
+    cuda_offset(cg, e);
+  else
+    cuda_expr(cg, e, PLACE_ANY, true);
+}
+
+static void declaration(struct cuda *cg, const struct ir_stmt *stmt) {
+  struct cuda_var *var = cuda_var(cg, stmt->var);
+  if (!var->is_live) return;
+  text_printf(&cg->line, "%s %s = ", cuda_type(stmt->var->type), declare(cg, stmt->var));
+  value(cg, stmt->value, stmt->kind == IR_LET && var->is_in_offset);
+  put(cg, ";");
+  cuda_line_end(cg);
+}
+
+static void assignment(struct cuda *cg, const struct ir_stmt *stmt) {
+  if (!cuda_var(cg, stmt->var)->is_live) return;
+  text_printf(&cg->line, "%s = ", cuda_var(cg, stmt->var)->name);
+  cuda_expr(cg, stmt->value, PLACE_ANY, true);
+  put(cg, ";");
+  cuda_line_end(cg);
+}
+
+static void store(struct cuda *cg, const struct ir_stmt *stmt) {
+  const struct cuda_object *object = cuda_object(cg, stmt->mem);
+  text_printf(&cg->line, "%s[", object ? object->name : stmt->mem->name);
+  cuda_offset(cg, codegen_offset(cg->context->arena, cg->entry, stmt->mem,
+                                 (struct ir_expr **)stmt->indices.at, stmt->indices.count, stmt->is_flat));
+  put(cg, "] = ");
+  cuda_expr(cg, stmt->value, PLACE_ANY, object && object->is_loaded);
+  put(cg, ";");
+  cuda_line_end(cg);
+}
+
+// Whether an expression may have another value in a later iteration.
+static bool may_change(const struct ir_expr *e) {
+  if ((e->op == OP_VAR && e->var->kind == VAR_MUTABLE) || e->op == OP_LOAD || e->op == OP_LOAD_FLAT)
+    return true;
+  for (uint32_t i = 0; i < e->count; i++)
+    if (may_change(e->args[i])) return true;
+  return false;
+}
+
+static void loop(struct cuda *cg, const struct ir_stmt *stmt) {
+  const char *type = cuda_type(stmt->var->type), *end = NULL;
+  if (may_change(stmt->hi)) {
+    const char *label = arena_printf(cg->context->arena, "%s_end", stmt->var->name);
+    end = cuda_name(cg, &cg->names, label, label);
+    text_printf(&cg->line, "%s %s = ", type, end);
+    cuda_offset(cg, stmt->hi);
+    put(cg, ";");
+    cuda_line_end(cg);
+  }
+  if (stmt->unroll) {
+    put(cg, "#pragma unroll");
+    if (stmt->unroll != UINT32_MAX) text_printf(&cg->line, " %u", stmt->unroll);
+    cuda_line_end(cg);
+  }
+  const char *name = declare(cg, stmt->var);
+  text_printf(&cg->line, "for (%s %s = ", type, name);
+  cuda_offset(cg, stmt->lo);
+  text_printf(&cg->line, "; %s < ", name);
+  if (end)
+    put(cg, end);
+  else
+    cuda_offset(cg, stmt->hi);
+  text_printf(&cg->line, "; %s++)", name);
+  body(cg, &stmt->body);
+  put(cg, "}");
+  cuda_line_end(cg);
+}
+
+static void branch(struct cuda *cg, const struct ir_stmt *stmt) {
+  put(cg, "if (");
+  cuda_expr(cg, stmt->value, PLACE_ANY, false);
+  put(cg, ")");
+  body(cg, &stmt->body);
+  put(cg, "}");
+  if (stmt->otherwise.count) {
+    put(cg, " else");
+    body(cg, &stmt->otherwise);
+    put(cg, "}");
+  }
+  cuda_line_end(cg);
+}
+
+static bool is_printed(struct cuda *cg, const struct ir_stmt *stmt) {
+  bool is_assignment = stmt->kind == IR_LET || stmt->kind == IR_VAR || stmt->kind == IR_SET;
+  return !is_assignment || cuda_var(cg, stmt->var)->is_live;
+}
+
+static void statement(struct cuda *cg, const struct ir_stmt *stmt) {
+  switch (stmt->kind) {
+  case IR_LET:
+  case IR_VAR: declaration(cg, stmt); break;
+  case IR_SET: assignment(cg, stmt); break;
+  case IR_STORE: store(cg, stmt); break;
+  case IR_FOR: loop(cg, stmt); break;
+  case IR_IF: branch(cg, stmt); break;
+  case IR_BARRIER:
+    put(cg, "__syncthreads();");
+    cuda_line_end(cg);
+    break;
+  case IR_SYNCWARP:
+    put(cg, "__syncwarp(");
+    cg->hex = true;
+    cuda_expr(cg, stmt->value, PLACE_ANY, false);
+    cg->hex = false;
+    put(cg, ");");
+    cuda_line_end(cg);
+    break;
+  case IR_ALLREDUCE: break; // not accepted
+  }
+}
+
+static void block(struct cuda *cg, const struct list *list) {
+  struct range outside = cg->here;
+  for (uint32_t i = 0; i < list->count; i++) {
+    const struct ir_stmt *stmt = list_at(list, struct ir_stmt, i);
+    if (!is_printed(cg, stmt)) continue;
+    show_source(cg, stmt->range.line ? stmt->range : outside);
+    statement(cg, stmt);
+  }
+  cg->here = outside;
+}
+
+// --- Kernels -----------------------------------------------------------------------------------------------
+
+static void parameter(struct cuda *cg, const struct codegen_argument *argument) {
+  if (argument->kind != ARGUMENT_TENSOR) {
+    text_printf(&cg->line, "%s %s", cuda_memory_type(argument->type), declare(cg, argument->var));
+    return;
+  }
+  struct cuda_object *object = (struct cuda_object *)cuda_object(cg, argument->mem);
+  object->name = cuda_name(cg, &cg->names, argument->mem->label, argument->mem->name);
+  text_printf(&cg->line, "%s%s *__restrict__ %s", argument->is_written ? "" : "const ",
+              cuda_memory_type(argument->type), object->name);
+}
+
+// One line where it fits, else one parameter a line.
+static void signature(struct cuda *cg, const struct list *arguments, const char *name) {
+  const uint32_t *block_size = cg->entry->block;
+  uint32_t threads = block_size[0] * block_size[1] * block_size[2];
+  text_printf(&cg->line, "extern \"C\" __global__ void __launch_bounds__(%u, 1) %s(", threads, name);
+  bool is_short = arguments->count <= 2;
+  if (!is_short) {
+    cuda_line_end(cg);
+    cg->depth += 2;
+  }
+  for (uint32_t i = 0; i < arguments->count; i++) {
+    parameter(cg, list_at(arguments, struct codegen_argument, i));
+    bool is_last = i + 1 == arguments->count;
+    put(cg, is_last ? ") {" : is_short ? ", " : ",");
+    if (!is_short && !is_last) cuda_line_end(cg);
+  }
+  if (arguments->count == 0) put(cg, ") {");
+  cuda_line_end(cg);
+  if (!is_short) cg->depth -= 2;
+}
+
+static void array(struct cuda *cg, const struct ir_mem *mem) {
+  struct cuda_object *object = (struct cuda_object *)cuda_object(cg, mem);
+  object->name = cuda_name(cg, &cg->names, mem->label, mem->name);
+  if (!object->is_loaded) return;
+  uint32_t alignment = codegen_alignment(mem);
+  if (mem->space == SPACE_SHARED) put(cg, "__shared__ ");
+  if (alignment > type_bytes(mem->type)) text_printf(&cg->line, "__align__(%u) ", alignment);
+  text_printf(&cg->line, "%s %s[%llu];", cuda_memory_type(mem->type), object->name,
+              (unsigned long long)codegen_element_count(mem));
+  cg->here = mem->range;
+  cuda_line_end(cg);
+  cg->here = cg->kernel->range;
+}
+
+void cuda_entry(struct cuda *cg, const struct ir_kernel *kernel, const struct ir_entry *entry) {
+  struct arena *arena = cg->context->arena;
+  cg->kernel = kernel;
+  cg->entry = entry;
+  cg->here = kernel->range;
+  cg->shown_line = 0;
+  cg->objects.count = 0;
+  map_init(&cg->names, arena);
+  struct list arguments = {0};
+  codegen_arguments(arena, kernel, entry, &arguments);
+  for (uint32_t i = 0; i < arguments.count; i++) {
+    const struct codegen_argument *argument = list_at(&arguments, struct codegen_argument, i);
+    if (argument->kind == ARGUMENT_TENSOR) add_object(cg, argument->mem);
+  }
+  for (uint32_t i = 0; i < entry->memory.count; i++)
+    add_object(cg, list_at(&entry->memory, struct ir_mem, i));
+  cuda_find_uses(cg, &entry->body);
+
+  const char *name = cuda_name(cg, &cg->globals, entry->name, entry->name);
+  cuda_line_end(cg);
+  text_printf(&cg->line, "// kernel %s", kernel->label ? kernel->label : kernel->name);
+  if (entry->schedule && *entry->schedule) text_printf(&cg->line, ", schedule %s", entry->schedule);
+  if (strcmp(name, entry->name) != 0) text_printf(&cg->line, "; its name in PTX is %s", entry->name);
+  text_printf(&cg->line, ": blocks of %u x %u x %u threads", entry->block[0], entry->block[1],
+              entry->block[2]);
+  cuda_line_end(cg);
+  signature(cg, &arguments, name);
+  cg->depth++;
+  for (uint32_t i = 0; i < entry->memory.count; i++) array(cg, list_at(&entry->memory, struct ir_mem, i));
+  block(cg, &entry->body);
+  cg->depth--;
+  put(cg, "}");
+  cuda_line_end(cg);
+}
