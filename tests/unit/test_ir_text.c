@@ -530,3 +530,19 @@ Test(ir_text, examples_of_the_documentation) {
   cr_expect_geq(examples, 2, "one at each level");
   free(text);
 }
+
+// What the fuzzer starts from still reads, so that it goes deep.
+Test(ir_text, seeds_of_the_fuzzer) {
+  static const char *const names[] = {"stages", "reduce", "tuple", "update", "nests"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    char path[512];
+    size_t length;
+    struct sample s;
+    snprintf(path, sizeof path, "%s/tests/fuzz/ir/%s.ir", RED_SOURCE_DIR, names[i]);
+    char *text = read_whole(path, &length);
+    cr_assert(sample_read(&s, text, length), "%s: %s", path, first_message(&s));
+    check_round_trip(&s);
+    free(text);
+    sample_destroy(&s);
+  }
+}
