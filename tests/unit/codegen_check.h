@@ -79,4 +79,20 @@ static inline void check_assembles(const char *ptx, const char *target) {
   text_free(&out);
 }
 
+// Compiles CUDA to PTX where nvcc is at hand; a warning fails too.
+static inline void check_compiles(const char *cuda, const char *target) {
+  static int has_nvcc = -1;
+  if (has_nvcc < 0) has_nvcc = check_tool("nvcc");
+  if (!has_nvcc) {
+    fprintf(stderr, "nvcc was not found: CUDA is not compiled\n");
+    return;
+  }
+  char command[200];
+  snprintf(command, sizeof command, "nvcc -Werror all-warnings -arch=%s -ptx -o /dev/null %%s 2>&1", target);
+  struct text out = {0};
+  int status = check_run(command, ".cu", cuda, &out);
+  cr_assert(status == 0, "nvcc for %s: %s", target, out.data);
+  text_free(&out);
+}
+
 #endif
