@@ -155,9 +155,9 @@ struct ast_directive *ast_make_directive(struct diag *diag, const struct ast_dir
   case AST_STAGE: check_word(diag, &node->by, copies); break;
   case AST_TILE:
     if (node->names.count != 2 * node->refs.count)
-      diag_error(diag, ERROR_SYNTAX, node->range,
-                 "a tile of %u axes gives %u names, outer ones first, not %u", node->refs.count,
-                 2 * node->refs.count, node->names.count);
+      diag_error(diag, ERROR_SYNTAX, node->range, "a tile of %u %s gives %u names, outer ones first, not %u",
+                 node->refs.count, node->refs.count == 1 ? "axis" : "axes", 2 * node->refs.count,
+                 node->names.count);
     break;
   case AST_FUSE:
     if (node->refs.count < 2) diag_error(diag, ERROR_SYNTAX, node->range, "'fuse' takes two axes or more");

@@ -16,6 +16,7 @@ struct red_token {
   struct range range;
   const char *text; // of a name, in the arena
   uint64_t integer; // of an integer
+  bool is_reported; // a malformed number: what follows from it is not reported too
   bool is_supplied; // a '}' or ';' that is not in the source
 };
 

@@ -129,5 +129,6 @@ bool red_tokens_error(struct red_parser *parser) {
     parser->is_skipping = true;
     parser->skip_braces = braces;
   }
+  if (token->is_reported) return false;
   return token->range.line != parser->garbage_line; // one report is enough for a line of garbage
 }
