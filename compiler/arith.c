@@ -95,26 +95,28 @@ bool arith_bitcast(enum type to, struct value a, struct value *out) {
   return true;
 }
 
-static bool float_unary(enum op op, double a, bool is_f32, double *out) {
-  float f = (float)a;
+static double negate(double a) { return -a; }
+static double reciprocal_root(double a) { return 1 / sqrt(a); }
+
+arith_function *arith_function_of(enum op op) {
   switch ((int)op) {
-  case OP_NEG: *out = -a; return true;
-  case OP_ABS: *out = fabs(a); return true;
-  case OP_SQRT: *out = is_f32 ? (double)sqrtf(f) : sqrt(a); return true;
-  case OP_RSQRT: *out = 1 / sqrt(a); return true;
-  case OP_EXP: *out = exp(a); return true;
-  case OP_EXP2: *out = exp2(a); return true;
-  case OP_LOG: *out = log(a); return true;
-  case OP_LOG2: *out = log2(a); return true;
-  case OP_SIN: *out = sin(a); return true;
-  case OP_COS: *out = cos(a); return true;
-  case OP_TANH: *out = tanh(a); return true;
-  case OP_ERF: *out = erf(a); return true;
-  case OP_FLOOR: *out = floor(a); return true;
-  case OP_CEIL: *out = ceil(a); return true;
-  case OP_ROUND: *out = round(a); return true;
-  case OP_TRUNC: *out = trunc(a); return true;
-  default: return false;
+  case OP_NEG: return negate;
+  case OP_ABS: return fabs;
+  case OP_SQRT: return sqrt; // rounding twice is exact for a root
+  case OP_RSQRT: return reciprocal_root;
+  case OP_EXP: return exp;
+  case OP_EXP2: return exp2;
+  case OP_LOG: return log;
+  case OP_LOG2: return log2;
+  case OP_SIN: return sin;
+  case OP_COS: return cos;
+  case OP_TANH: return tanh;
+  case OP_ERF: return erf;
+  case OP_FLOOR: return floor;
+  case OP_CEIL: return ceil;
+  case OP_ROUND: return round;
+  case OP_TRUNC: return trunc;
+  default: return NULL;
   }
 }
 
@@ -128,9 +130,9 @@ bool arith_unary(enum op op, enum type type, struct value a, struct value *out) 
   }
   if (a.type != type) return false;
   if (type_is_float(type)) {
-    double number;
-    if (!float_unary(op, a.number, type == TYPE_F32, &number)) return false;
-    *out = value_float(type, number);
+    arith_function *function = arith_function_of(op);
+    if (!function) return false;
+    *out = value_float(type, function(a.number));
     return true;
   }
   if (type == TYPE_BOOL && op == OP_NOT) {

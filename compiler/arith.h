@@ -34,6 +34,11 @@ bool arith_bitcast(enum type to, struct value a, struct value *out);
 // Any operation by its operands; FMA and SELECT among them. `type` is the result's.
 bool arith_fold(enum op op, enum type type, const struct value *args, uint32_t count, struct value *out);
 
+// The function of a float operation with one operand (NEG, ABS, SQRT .. ERF, FLOOR .. TRUNC); for f32 its result in double is
+// rounded once more. NULL for others.
+typedef double arith_function(double);
+arith_function *arith_function_of(enum op op);
+
 // Wraps to the width of an integer, bool (!= 0) or index type.
 int64_t arith_wrap(enum type type, int64_t integer);
 // The nearest value of the float or storage type, ties to even.

@@ -1,0 +1,43 @@
+#include "compiler/reference.h"
+
+#include "compiler/reference_code.h"
+
+static bool size_value(const struct ir_kernel *kernel, const struct ir_expr *e, const int64_t *sizes, struct value *out) {
+  if (e->op == OP_CONST && (type_is_integer(e->type) || e->type == TYPE_BOOL)) {
+    *out = value_int(e->type, e->integer);
+    return true;
+  }
+  if (e->op == OP_VAR) {
+    for (uint32_t i = 0; i < kernel->sizes.count; i++)
+      if (kernel->sizes.at[i] == e->var) {
+        *out = value_int(e->type, sizes[i]);
+        return true;
+      }
+    return false;
+  }
+  struct value args[3];
+  if (e->count < 1 || e->count > 3) return false;
+  for (uint32_t i = 0; i < e->count; i++)
+    if (!size_value(kernel, e->args[i], sizes, &args[i])) return false;
+  return arith_fold(e->op, e->type, args, e->count, out);
+}
+
+bool reference_size(const struct ir_kernel *kernel, const struct ir_expr *e, const int64_t *sizes, int64_t *out) {
+  struct value value;
+  if (!size_value(kernel, e, sizes, &value) || value.type == TYPE_F32 || value.type == TYPE_F64) return false;
+  *out = value.integer;
+  return true;
+}
+
+bool reference_run(const struct ir_kernel *kernel, const struct ir_entry *entry, const struct reference_input *input,
+                   struct reference_count *count, char *error, size_t error_bytes) {
+  struct reference_builder *builder = reference_builder_new(kernel, input, error, error_bytes);
+  bool ok = builder != NULL;
+  for (uint32_t i = 0; ok && i < entry->stages.count; i++)
+    ok = reference_build_stage(builder, list_at(&entry->stages, struct ir_stage, i));
+  uint64_t elements = 0;
+  ok = ok && reference_execute(reference_builder_program(builder), input, &elements, error, error_bytes);
+  if (count) count->elements = elements;
+  reference_builder_free(builder);
+  return ok;
+}
