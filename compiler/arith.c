@@ -95,8 +95,12 @@ bool arith_bitcast(enum type to, struct value a, struct value *out) {
   return true;
 }
 
-static double negate(double a) { return -a; }
-static double reciprocal_root(double a) { return 1 / sqrt(a); }
+static double negate(double a) {
+  return -a;
+}
+static double reciprocal_root(double a) {
+  return 1 / sqrt(a);
+}
 
 arith_function *arith_function_of(enum op op) {
   switch ((int)op) {

@@ -34,8 +34,8 @@ bool arith_bitcast(enum type to, struct value a, struct value *out);
 // Any operation by its operands; FMA and SELECT among them. `type` is the result's.
 bool arith_fold(enum op op, enum type type, const struct value *args, uint32_t count, struct value *out);
 
-// The function of a float operation with one operand (NEG, ABS, SQRT .. ERF, FLOOR .. TRUNC); for f32 its result in double is
-// rounded once more. NULL for others.
+// The function of a float operation with one operand (NEG, ABS, SQRT .. ERF, FLOOR .. TRUNC); for f32 its
+// result in double is rounded once more. NULL for others.
 typedef double arith_function(double);
 arith_function *arith_function_of(enum op op);
 

@@ -2,7 +2,8 @@
 
 #include "compiler/reference_code.h"
 
-static bool size_value(const struct ir_kernel *kernel, const struct ir_expr *e, const int64_t *sizes, struct value *out) {
+static bool size_value(const struct ir_kernel *kernel, const struct ir_expr *e, const int64_t *sizes,
+                       struct value *out) {
   if (e->op == OP_CONST && (type_is_integer(e->type) || e->type == TYPE_BOOL)) {
     *out = value_int(e->type, e->integer);
     return true;
@@ -22,15 +23,17 @@ static bool size_value(const struct ir_kernel *kernel, const struct ir_expr *e, 
   return arith_fold(e->op, e->type, args, e->count, out);
 }
 
-bool reference_size(const struct ir_kernel *kernel, const struct ir_expr *e, const int64_t *sizes, int64_t *out) {
+bool reference_size(const struct ir_kernel *kernel, const struct ir_expr *e, const int64_t *sizes,
+                    int64_t *out) {
   struct value value;
   if (!size_value(kernel, e, sizes, &value) || value.type == TYPE_F32 || value.type == TYPE_F64) return false;
   *out = value.integer;
   return true;
 }
 
-bool reference_run(const struct ir_kernel *kernel, const struct ir_entry *entry, const struct reference_input *input,
-                   struct reference_count *count, char *error, size_t error_bytes) {
+bool reference_run(const struct ir_kernel *kernel, const struct ir_entry *entry,
+                   const struct reference_input *input, struct reference_count *count, char *error,
+                   size_t error_bytes) {
   struct reference_builder *builder = reference_builder_new(kernel, input, error, error_bytes);
   bool ok = builder != NULL;
   for (uint32_t i = 0; ok && i < entry->stages.count; i++)

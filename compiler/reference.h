@@ -9,9 +9,9 @@ struct reference_tensor {
   const int64_t *strides; // in elements, any sign; NULL: row-major
 };
 struct reference_input {
-  const struct reference_tensor *tensors; // of the kernel, in order
-  const struct value *scalars;            // of the kernel, in order, each of its type
-  const int64_t *sizes;                   // of the kernel, in order
+  const struct reference_tensor *tensors;           // of the kernel, in order
+  const struct value *scalars;                      // of the kernel, in order, each of its type
+  const int64_t *sizes;                             // of the kernel, in order
   void (*progress)(uint64_t elements, void *state); // called now and then, or NULL
   void *progress_state;
 };
@@ -19,14 +19,17 @@ struct reference_count {
   uint64_t elements; // evaluations of a stage's body
 };
 
-// Runs `entry`, which is at LEVEL_STAGES and as pass `check` made it, on the tensors' memory: stages in order, each over its
-// axes in nest order; a body is evaluated only where its guards hold; reductions start from init or the identity. False, with a
-// message in `error`: an access left its tensor (which `check` excludes), a value is not known, the memory is not enough.
-// `count` may be NULL.
-bool reference_run(const struct ir_kernel *kernel, const struct ir_entry *entry, const struct reference_input *input,
-                   struct reference_count *count, char *error, size_t error_bytes);
+// Runs `entry`, which is at LEVEL_STAGES and as pass `check` made it, on the tensors' memory: stages in
+// order, each over its axes in nest order; a body is evaluated only where its guards hold; reductions start
+// from init or the identity. False, with a message in `error`: an access left its tensor (which `check`
+// excludes), a value is not known, the memory is not enough. `count` may be NULL.
+bool reference_run(const struct ir_kernel *kernel, const struct ir_entry *entry,
+                   const struct reference_input *input, struct reference_count *count, char *error,
+                   size_t error_bytes);
 
-// An integer expression over sizes alone, such as a dimension of a tensor. False where it mentions anything else.
-bool reference_size(const struct ir_kernel *kernel, const struct ir_expr *e, const int64_t *sizes, int64_t *out);
+// An integer expression over sizes alone, such as a dimension of a tensor. False where it mentions anything
+// else.
+bool reference_size(const struct ir_kernel *kernel, const struct ir_expr *e, const int64_t *sizes,
+                    int64_t *out);
 
 #endif

@@ -1,5 +1,5 @@
-// From stages to the reference interpreter's code. One stage is one loop nest; the values of a reduce stage are arrays over its
-// parallel axes, which are also its accumulators, so that axes may stand in any order.
+// From stages to the reference interpreter's code. One stage is one loop nest; the values of a reduce stage
+// are arrays over its parallel axes, which are also its accumulators, so that axes may stand in any order.
 #include "compiler/reference_code.h"
 
 #include "runtime/half.h"
@@ -13,7 +13,7 @@ struct table {
   struct table_entry {
     const void *key;
     uint32_t value; // NONE: gone
-  } *entries;
+  } * entries;
   uint32_t capacity, used;
   const void **log;
   uint32_t log_count, log_capacity;
@@ -23,7 +23,7 @@ enum { NONE = UINT32_MAX };
 // The result of a reduce stage.
 struct stage_value {
   const struct ir_var *var;
-  struct list axes;   // struct ir_axis: its dimensions
+  struct list axes;    // struct ir_axis: its dimensions
   const int64_t *dims; // largest extents
   uint8_t *data;
 };
@@ -53,7 +53,8 @@ static void fail(struct reference_builder *b, const char *format, ...) {
   va_end(arguments);
 }
 
-// --- Table ------------------------------------------------------------------------------------------------------------
+// --- Table
+// ------------------------------------------------------------------------------------------------------------
 
 static void *grow(void *memory, uint32_t *capacity, size_t item_bytes) {
   *capacity = *capacity ? *capacity * 2 : 256;
@@ -66,7 +67,8 @@ static void *grow(void *memory, uint32_t *capacity, size_t item_bytes) {
 }
 
 static struct table_entry *table_find(const struct table *table, const void *key) {
-  uint32_t at = (uint32_t)(((uintptr_t)key >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (table->capacity - 1);
+  uint32_t at =
+      (uint32_t)(((uintptr_t)key >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (table->capacity - 1);
   while (table->entries[at].key && table->entries[at].key != key) at = (at + 1) & (table->capacity - 1);
   return &table->entries[at];
 }
@@ -94,16 +96,20 @@ static void table_set(struct table *table, const void *key, uint32_t value) {
   struct table_entry *entry = table_find(table, key);
   if (!entry->key) table->used++;
   *entry = (struct table_entry){key, value};
-  if (table->log_count == table->log_capacity) table->log = grow(table->log, &table->log_capacity, sizeof *table->log);
+  if (table->log_count == table->log_capacity)
+    table->log = grow(table->log, &table->log_capacity, sizeof *table->log);
   table->log[table->log_count++] = key;
 }
 
-static uint32_t scope_open(const struct table *table) { return table->log_count; }
+static uint32_t scope_open(const struct table *table) {
+  return table->log_count;
+}
 static void scope_close(struct table *table, uint32_t mark) {
   while (table->log_count > mark) table_find(table, table->log[--table->log_count])->value = NONE;
 }
 
-// --- Code -------------------------------------------------------------------------------------------------------------
+// --- Code
+// -------------------------------------------------------------------------------------------------------------
 
 static uint32_t new_register(struct reference_builder *b) {
   struct program *p = &b->program;
@@ -126,10 +132,16 @@ static uint32_t emit_to_new(struct reference_builder *b, struct instr instr) {
   return instr.dst;
 }
 
-static void patch(struct reference_builder *b, uint32_t jump) { b->program.instrs[jump].target = b->program.count; }
+static void patch(struct reference_builder *b, uint32_t jump) {
+  b->program.instrs[jump].target = b->program.count;
+}
 
-static bool is_signed(enum type type) { return type_is_signed(type); }
-static uint8_t shift_of(enum type type) { return (uint8_t)(type == TYPE_BOOL ? 63 : 64 - type_bits(type)); }
+static bool is_signed(enum type type) {
+  return type_is_signed(type);
+}
+static uint8_t shift_of(enum type type) {
+  return (uint8_t)(type == TYPE_BOOL ? 63 : 64 - type_bits(type));
+}
 
 // A register that holds a value before the program starts.
 static uint32_t constant(struct reference_builder *b, struct value value) {
@@ -193,7 +205,8 @@ static uint32_t emit_bitcast(struct reference_builder *b, uint32_t a, enum type 
   return convert(b, is_signed(to) ? CODE_WRAP_S : CODE_WRAP_U, a, to);
 }
 
-// --- Expressions --------------------------------------------------------------------------------------------------------
+// --- Expressions
+// --------------------------------------------------------------------------------------------------------
 
 static uint32_t build(struct reference_builder *b, const struct ir_expr *e);
 
@@ -208,7 +221,8 @@ static bool has_load(struct reference_builder *b, const struct ir_expr *e) {
   return result;
 }
 
-static struct access *new_access(struct reference_builder *b, const char *name, uint8_t *data, uint32_t rank) {
+static struct access *new_access(struct reference_builder *b, const char *name, uint8_t *data,
+                                 uint32_t rank) {
   struct access *access = arena_alloc(&b->arena, sizeof *access + rank * sizeof *access->index);
   access->name = name;
   access->stage = b->stage->label;
@@ -219,12 +233,13 @@ static struct access *new_access(struct reference_builder *b, const char *name, 
 
 static int64_t size_of(struct reference_builder *b, const struct ir_expr *e) {
   int64_t size = 0;
-  if (!reference_size(b->kernel, e, b->input->sizes, &size)) fail(b, "an extent is not an expression over sizes");
+  if (!reference_size(b->kernel, e, b->input->sizes, &size))
+    fail(b, "an extent is not an expression over sizes");
   return size;
 }
 
-static const struct access *tensor_access(struct reference_builder *b, const struct ir_mem *mem, const uint32_t *indices,
-                                          uint32_t count) {
+static const struct access *tensor_access(struct reference_builder *b, const struct ir_mem *mem,
+                                          const uint32_t *indices, uint32_t count) {
   uint32_t which = 0;
   while (which < b->kernel->tensors.count && b->kernel->tensors.at[which] != mem) which++;
   if (which == b->kernel->tensors.count || count != mem->dims.count) {
@@ -239,7 +254,8 @@ static const struct access *tensor_access(struct reference_builder *b, const str
     access->index[d].reg = indices[d];
     access->index[d].dim = dim > 0 ? dim : 0;
     access->index[d].stride = tensor->strides ? tensor->strides[d] * type_bytes(mem->type) : row_major;
-    if (__builtin_mul_overflow(row_major, dim, &row_major)) row_major = 0; // only where some other extent is 0
+    if (__builtin_mul_overflow(row_major, dim, &row_major))
+      row_major = 0; // only where some other extent is 0
   }
   return access;
 }
@@ -251,7 +267,8 @@ static const struct access *value_access(struct reference_builder *b, const stru
     const struct ir_axis *axis = list_at(&value->axes, struct ir_axis, d);
     uint32_t reg = table_get(&b->registers, axis->var);
     if (reg == NONE)
-      fail(b, "in stage '%s': '%s' is used outside axis '%s'", b->stage->label, value->var->label, axis->var->label);
+      fail(b, "in stage '%s': '%s' is used outside axis '%s'", b->stage->label, value->var->label,
+           axis->var->label);
     access->index[d] = (struct access_index){.reg = reg, .dim = value->dims[d], .stride = stride};
     stride *= value->dims[d];
   }
@@ -287,10 +304,18 @@ static uint32_t build_load(struct reference_builder *b, const struct ir_expr *e)
   case TYPE_I8: code = CODE_LOAD_I8; break;
   case TYPE_I16: code = CODE_LOAD_I16; break;
   case TYPE_I32: code = CODE_LOAD_I32; break;
-  case TYPE_U8: case TYPE_F8E4M3: case TYPE_F8E5M2: code = CODE_LOAD_U8; break;
-  case TYPE_U16: case TYPE_F16: case TYPE_BF16: code = CODE_LOAD_U16; break;
+  case TYPE_U8:
+  case TYPE_F8E4M3:
+  case TYPE_F8E5M2: code = CODE_LOAD_U8; break;
+  case TYPE_U16:
+  case TYPE_F16:
+  case TYPE_BF16: code = CODE_LOAD_U16; break;
   case TYPE_U32: code = CODE_LOAD_U32; break;
-  case TYPE_I64: case TYPE_U64: case TYPE_C64: case TYPE_INDEX: case TYPE_COUNT: code = CODE_LOAD_I64; break;
+  case TYPE_I64:
+  case TYPE_U64:
+  case TYPE_C64:
+  case TYPE_INDEX:
+  case TYPE_COUNT: code = CODE_LOAD_I64; break;
   case TYPE_F32: code = CODE_LOAD_F32; break;
   case TYPE_F64: code = CODE_LOAD_F64; break;
   case TYPE_C128: code = CODE_LOAD_128; break;
@@ -302,8 +327,8 @@ static uint32_t build_load(struct reference_builder *b, const struct ir_expr *e)
 }
 
 // condition ? yes : no, where only the arm that is chosen may be evaluated.
-static uint32_t build_branch(struct reference_builder *b, const struct ir_expr *condition, const struct ir_expr *yes,
-                             const struct ir_expr *no) {
+static uint32_t build_branch(struct reference_builder *b, const struct ir_expr *condition,
+                             const struct ir_expr *yes, const struct ir_expr *no) {
   uint32_t out = new_register(b), test = build(b, condition);
   emit(b, (struct instr){.code = CODE_JUMP_UNLESS, .a = test});
   uint32_t to_no = b->program.count - 1, mark = scope_open(&b->registers);
@@ -329,9 +354,9 @@ static const struct choice choices[] = {
     X(ADD, ) X(SUB, ) X(MUL, ) X(DIV, ) X(MIN, ) X(MAX, )
 #undef X
 #define X(name, operator) {OP_##name, CODE_##name##_F32, CODE_##name##_F64, CODE_##name##_S, CODE_##name##_U},
-    CODE_COMPARE(X)
+        CODE_COMPARE(X)
 #undef X
-    {OP_FMIN, CODE_FMIN_F32, CODE_FMIN_F64, CODE_END, CODE_END},
+            {OP_FMIN, CODE_FMIN_F32, CODE_FMIN_F64, CODE_END, CODE_END},
     {OP_FMAX, CODE_FMAX_F32, CODE_FMAX_F64, CODE_END, CODE_END},
     {OP_POW, CODE_POW_F32, CODE_POW_F64, CODE_END, CODE_END},
     {OP_FMA, CODE_FMA_F32, CODE_FMA_F64, CODE_END, CODE_END},
@@ -356,7 +381,9 @@ static enum code choose(enum op op, enum type type) {
   bool is_float = type_is_float(type), is_integer = type_is_integer(type) || type == TYPE_BOOL;
   for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
     if (choices[i].op == op && (is_float || is_integer))
-      return is_float ? type == TYPE_F32 ? choices[i].f32 : choices[i].f64 : is_signed(type) ? choices[i].s : choices[i].u;
+      return is_float          ? type == TYPE_F32 ? choices[i].f32 : choices[i].f64
+             : is_signed(type) ? choices[i].s
+                               : choices[i].u;
   if (is_float && arith_function_of(op)) return type == TYPE_F32 ? CODE_CALL_F32 : CODE_CALL_F64;
   return CODE_END;
 }
@@ -364,7 +391,8 @@ static enum code choose(enum op op, enum type type) {
 static uint32_t build_operation(struct reference_builder *b, const struct ir_expr *e) {
   uint32_t args[3] = {0};
   if (e->count < 1 || e->count > 3) {
-    fail(b, "in stage '%s': operation '%s' has no place in a stage", b->stage->label, op_table[e->op].spelling);
+    fail(b, "in stage '%s': operation '%s' has no place in a stage", b->stage->label,
+         op_table[e->op].spelling);
     return 0;
   }
   for (uint32_t i = 0; i < e->count; i++) args[i] = build(b, e->args[i]);
@@ -375,7 +403,8 @@ static uint32_t build_operation(struct reference_builder *b, const struct ir_exp
   instr.code = e->op == OP_SELECT ? CODE_SELECT : choose(e->op, from);
   if (instr.code == CODE_CALL_F32 || instr.code == CODE_CALL_F64) instr.function = arith_function_of(e->op);
   if (instr.code == CODE_END)
-    fail(b, "in stage '%s': operation '%s' has no meaning for %s", b->stage->label, op_table[e->op].spelling, type_name(from));
+    fail(b, "in stage '%s': operation '%s' has no meaning for %s", b->stage->label, op_table[e->op].spelling,
+         type_name(from));
   return emit_to_new(b, instr);
 }
 
@@ -390,8 +419,9 @@ static uint32_t build(struct reference_builder *b, const struct ir_expr *e) {
   static const struct ir_expr no = {.op = OP_CONST, .type = TYPE_BOOL, .integer = 0};
   static const struct ir_expr yes = {.op = OP_CONST, .type = TYPE_BOOL, .integer = 1};
   if (e->op == OP_CONST)
-    reg = constant(b, type_is_float(e->type) || type_class_of(e->type) == CLASS_STORAGE ? value_float(e->type, e->number)
-                                                                                        : value_int(e->type, e->integer));
+    reg = constant(b, type_is_float(e->type) || type_class_of(e->type) == CLASS_STORAGE
+                          ? value_float(e->type, e->number)
+                          : value_int(e->type, e->integer));
   else if (e->op == OP_LOAD)
     reg = build_load(b, e);
   else if (e->op == OP_SELECT && (has_load(b, e->args[1]) || has_load(b, e->args[2])))
@@ -411,7 +441,8 @@ static void build_let(struct reference_builder *b, const struct ir_stmt *let) {
   table_set(&b->registers, let->var, reg);
 }
 
-// --- Stages -------------------------------------------------------------------------------------------------------------
+// --- Stages
+// -------------------------------------------------------------------------------------------------------------
 
 // A loop over an axis: its code from here to close_loop.
 static uint32_t open_loop(struct reference_builder *b, const struct ir_axis *axis) {
@@ -447,8 +478,8 @@ static void find_tainted(const struct ir_stage *stage, struct table *tainted) {
   }
 }
 
-// Guards and lets of the body; those that depend on a reduction axis are left out where `tainted` is given. Returns the jumps
-// out of the body, to be patched.
+// Guards and lets of the body; those that depend on a reduction axis are left out where `tainted` is given.
+// Returns the jumps out of the body, to be patched.
 static struct list build_guards(struct reference_builder *b, const struct table *tainted) {
   struct list jumps = {0};
   for (uint32_t i = 0; i < b->stage->guards.count; i++) {
@@ -472,10 +503,22 @@ static void patch_all(struct reference_builder *b, const struct list *jumps) {
 
 static enum code store_code(enum type type) {
   switch (type) {
-  case TYPE_BOOL: case TYPE_I8: case TYPE_U8: case TYPE_F8E4M3: case TYPE_F8E5M2: return CODE_STORE_U8;
-  case TYPE_I16: case TYPE_U16: case TYPE_F16: case TYPE_BF16: return CODE_STORE_U16;
-  case TYPE_I32: case TYPE_U32: return CODE_STORE_U32;
-  case TYPE_I64: case TYPE_U64: case TYPE_C64: case TYPE_INDEX: case TYPE_COUNT: return CODE_STORE_I64;
+  case TYPE_BOOL:
+  case TYPE_I8:
+  case TYPE_U8:
+  case TYPE_F8E4M3:
+  case TYPE_F8E5M2: return CODE_STORE_U8;
+  case TYPE_I16:
+  case TYPE_U16:
+  case TYPE_F16:
+  case TYPE_BF16: return CODE_STORE_U16;
+  case TYPE_I32:
+  case TYPE_U32: return CODE_STORE_U32;
+  case TYPE_I64:
+  case TYPE_U64:
+  case TYPE_C64:
+  case TYPE_INDEX:
+  case TYPE_COUNT: return CODE_STORE_I64;
   case TYPE_F32: return CODE_STORE_F32;
   case TYPE_F64: return CODE_STORE_F64;
   case TYPE_C128: return CODE_STORE_128;
@@ -491,7 +534,8 @@ static void build_store(struct reference_builder *b, const struct ir_stage *stag
   emit(b, (struct instr){.code = CODE_COUNT_ELEMENT});
   uint32_t value = emit_cast(b, build(b, stage->value), stage->value->type, stage->mem->type);
   uint32_t *indices = arena_array(&b->arena, uint32_t, stage->indices.count + 1);
-  for (uint32_t i = 0; i < stage->indices.count; i++) indices[i] = build(b, list_at(&stage->indices, struct ir_expr, i));
+  for (uint32_t i = 0; i < stage->indices.count; i++)
+    indices[i] = build(b, list_at(&stage->indices, struct ir_expr, i));
   const struct access *access = tensor_access(b, stage->mem, indices, stage->indices.count);
   emit(b, (struct instr){.code = store_code(stage->mem->type), .a = value, .access = access});
   patch_all(b, &jumps);
@@ -510,7 +554,8 @@ static bool measure_axes(struct reference_builder *b, const struct list *axes, i
   b->program.instrs = NULL;
   b->program.count = b->program.capacity = 0;
   uint32_t mark = scope_open(&b->registers);
-  uint32_t *largest = arena_array(&b->arena, uint32_t, axes->count), *loops = arena_array(&b->arena, uint32_t, axes->count);
+  uint32_t *largest = arena_array(&b->arena, uint32_t, axes->count),
+           *loops = arena_array(&b->arena, uint32_t, axes->count);
   for (uint32_t i = 0; i < axes->count; i++) {
     largest[i] = new_register(b);
     loops[i] = 0;
@@ -581,10 +626,10 @@ static void build_start(struct reference_builder *b, const struct ir_stage *stag
   free(tainted.log);
 }
 
-// accumulators = update(accumulators, operands), or combine where the reducer has no update. All components are computed before
-// any is written.
-static void build_update(struct reference_builder *b, const struct ir_reducer *reducer, const uint32_t *accumulators,
-                         const uint32_t *operands, uint32_t operand_count) {
+// accumulators = update(accumulators, operands), or combine where the reducer has no update. All components
+// are computed before any is written.
+static void build_update(struct reference_builder *b, const struct ir_reducer *reducer,
+                         const uint32_t *accumulators, const uint32_t *operands, uint32_t operand_count) {
   const struct ir_function *function = reducer->update.params.count ? &reducer->update : &reducer->combine;
   uint32_t components = reducer->identity.count, mark = scope_open(&b->registers);
   if (function->params.count != components + operand_count || function->results.count != components) {
@@ -592,18 +637,22 @@ static void build_update(struct reference_builder *b, const struct ir_reducer *r
     return;
   }
   for (uint32_t i = 0; i < function->params.count; i++)
-    table_set(&b->registers, function->params.at[i], i < components ? accumulators[i] : operands[i - components]);
-  for (uint32_t i = 0; i < function->lets.count; i++) build_let(b, list_at(&function->lets, struct ir_stmt, i));
+    table_set(&b->registers, function->params.at[i],
+              i < components ? accumulators[i] : operands[i - components]);
+  for (uint32_t i = 0; i < function->lets.count; i++)
+    build_let(b, list_at(&function->lets, struct ir_stmt, i));
   uint32_t *results = arena_array(&b->arena, uint32_t, components + 1);
-  for (uint32_t i = 0; i < components; i++) results[i] = build(b, list_at(&function->results, struct ir_expr, i));
+  for (uint32_t i = 0; i < components; i++)
+    results[i] = build(b, list_at(&function->results, struct ir_expr, i));
   scope_close(&b->registers, mark);
   struct instr *last = b->program.count ? &b->program.instrs[b->program.count - 1] : NULL;
-  if (components == 1 && last && last->dst == results[0] && results[0] != accumulators[0] && last->code <= CODE_FMA_F64 &&
-      last->code != CODE_STORE_VALUE) {
+  if (components == 1 && last && last->dst == results[0] && results[0] != accumulators[0] &&
+      last->code <= CODE_FMA_F64 && last->code != CODE_STORE_VALUE) {
     last->dst = accumulators[0]; // the result is computed in place
     return;
   }
-  for (uint32_t i = 0; i < components; i++) { // a result that is another accumulator is saved before that one changes
+  for (uint32_t i = 0; i < components;
+       i++) { // a result that is another accumulator is saved before that one changes
     if (results[i] == accumulators[i]) continue;
     results[i] = emit_to_new(b, (struct instr){.code = CODE_MOVE, .a = results[i]});
   }
@@ -639,7 +688,8 @@ static void build_reduce(struct reference_builder *b, const struct ir_stage *sta
 
   uint32_t *loops = arena_array(&b->arena, uint32_t, axis_count + 1);
   uint32_t *accumulators = arena_array(&b->arena, uint32_t, components);
-  for (uint32_t i = 0; i < outer; i++) loops[i] = open_loop(b, list_at(&stage->axes, struct ir_stage_axis, i)->axis);
+  for (uint32_t i = 0; i < outer; i++)
+    loops[i] = open_loop(b, list_at(&stage->axes, struct ir_stage_axis, i)->axis);
   for (uint32_t c = 0; c < components; c++) {
     const struct access *access = value_access(b, values[c]);
     accumulators[c] = emit_to_new(b, (struct instr){.code = CODE_LOAD_VALUE, .access = access});
@@ -649,7 +699,8 @@ static void build_reduce(struct reference_builder *b, const struct ir_stage *sta
   struct list jumps = build_guards(b, NULL);
   emit(b, (struct instr){.code = CODE_COUNT_ELEMENT});
   uint32_t *operands = arena_array(&b->arena, uint32_t, stage->operands.count + 1);
-  for (uint32_t i = 0; i < stage->operands.count; i++) operands[i] = build(b, list_at(&stage->operands, struct ir_expr, i));
+  for (uint32_t i = 0; i < stage->operands.count; i++)
+    operands[i] = build(b, list_at(&stage->operands, struct ir_expr, i));
   build_update(b, stage->reducer, accumulators, operands, stage->operands.count);
   patch_all(b, &jumps);
   for (uint32_t i = axis_count; i-- > outer;) close_loop(b, loops[i]);
@@ -669,8 +720,9 @@ bool reference_build_stage(struct reference_builder *b, const struct ir_stage *s
   return !b->failed;
 }
 
-struct reference_builder *reference_builder_new(const struct ir_kernel *kernel, const struct reference_input *input,
-                                                char *error, size_t error_bytes) {
+struct reference_builder *reference_builder_new(const struct ir_kernel *kernel,
+                                                const struct reference_input *input, char *error,
+                                                size_t error_bytes) {
   struct reference_builder *b = calloc(1, sizeof *b);
   if (!b) {
     snprintf(error, error_bytes, "out of memory");

@@ -5,8 +5,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static int64_t wrap_signed(uint64_t x, uint8_t shift) { return (int64_t)(x << shift) >> shift; }
-static int64_t wrap_unsigned(uint64_t x, uint8_t shift) { return (int64_t)(x << shift >> shift); }
+static int64_t wrap_signed(uint64_t x, uint8_t shift) {
+  return (int64_t)(x << shift) >> shift;
+}
+static int64_t wrap_unsigned(uint64_t x, uint8_t shift) {
+  return (int64_t)(x << shift >> shift);
+}
 
 // The address of an access, or NULL where an index leaves its dimension.
 static inline uint8_t *address(const struct access *access, const union slot *r) {
@@ -27,53 +31,54 @@ static bool refuse_access(const struct access *access, const union slot *r, char
     snprintf(indices + i, sizeof indices - i, "%s%" PRId64, d ? ", " : "", r[access->index[d].reg].i);
     snprintf(dims + n, sizeof dims - n, "%s%" PRId64, d ? ", " : "", access->index[d].dim);
   }
-  snprintf(error, error_bytes, "in stage '%s': %s[%s] is outside its extents [%s]", access->stage, access->name, indices, dims);
+  snprintf(error, error_bytes, "in stage '%s': %s[%s] is outside its extents [%s]", access->stage,
+           access->name, indices, dims);
   return false;
 }
 
-bool reference_execute(const struct program *program, const struct reference_input *input, uint64_t *elements, char *error,
-                       size_t error_bytes) {
+bool reference_execute(const struct program *program, const struct reference_input *input, uint64_t *elements,
+                       char *error, size_t error_bytes) {
   union slot *r = program->registers;
   const struct instr *code = program->instrs;
   uint64_t count = 0;
   uint8_t *at;
   for (const struct instr *pc = code;; pc++) {
     switch (pc->code) {
-#define X(name, expr)                                                                                                 \
-  case CODE_##name##_F32: {                                                                                           \
-    float a = r[pc->a].f, b = r[pc->b].f;                                                                             \
-    r[pc->dst].f = expr;                                                                                              \
-    break;                                                                                                            \
-  }                                                                                                                   \
-  case CODE_##name##_F64: {                                                                                           \
-    double a = r[pc->a].d, b = r[pc->b].d;                                                                            \
-    r[pc->dst].d = expr;                                                                                              \
-    break;                                                                                                            \
+#define X(name, expr)                                                                                        \
+  case CODE_##name##_F32: {                                                                                  \
+    float a = r[pc->a].f, b = r[pc->b].f;                                                                    \
+    r[pc->dst].f = expr;                                                                                     \
+    break;                                                                                                   \
+  }                                                                                                          \
+  case CODE_##name##_F64: {                                                                                  \
+    double a = r[pc->a].d, b = r[pc->b].d;                                                                   \
+    r[pc->dst].d = expr;                                                                                     \
+    break;                                                                                                   \
   }
       CODE_FLOAT_BINARY(X)
 #undef X
-#define X(name, function)                                                                                             \
-  case CODE_##name##_F32: r[pc->dst].f = scalar_##function##_f32(r[pc->a].f, r[pc->b].f); break;                      \
+#define X(name, function)                                                                                    \
+  case CODE_##name##_F32: r[pc->dst].f = scalar_##function##_f32(r[pc->a].f, r[pc->b].f); break;             \
   case CODE_##name##_F64: r[pc->dst].d = scalar_##function##_f64(r[pc->a].d, r[pc->b].d); break;
       CODE_FLOAT_SCALAR(X)
 #undef X
-#define X(name, operator)                                                                                             \
-  case CODE_##name##_F32: r[pc->dst].i = r[pc->a].f operator r[pc->b].f; break;                                       \
-  case CODE_##name##_F64: r[pc->dst].i = r[pc->a].d operator r[pc->b].d; break;                                       \
-  case CODE_##name##_S: r[pc->dst].i = r[pc->a].i operator r[pc->b].i; break;                                         \
+#define X(name, operator)                                                                                    \
+  case CODE_##name##_F32: r[pc->dst].i = r[pc->a].f operator r[pc->b].f; break;                              \
+  case CODE_##name##_F64: r[pc->dst].i = r[pc->a].d operator r[pc->b].d; break;                              \
+  case CODE_##name##_S: r[pc->dst].i = r[pc->a].i operator r[pc->b].i; break;                                \
   case CODE_##name##_U: r[pc->dst].i = (uint64_t)r[pc->a].i operator(uint64_t) r[pc->b].i; break;
       CODE_COMPARE(X)
 #undef X
-#define INTEGER(name, s_expr, u_expr)                                                                                 \
-  case CODE_I##name##_S: {                                                                                            \
-    int64_t a = r[pc->a].i, b = r[pc->b].i;                                                                           \
-    r[pc->dst].i = wrap_signed((uint64_t)(s_expr), pc->shift);                                                        \
-    break;                                                                                                            \
-  }                                                                                                                   \
-  case CODE_I##name##_U: {                                                                                            \
-    uint64_t a = (uint64_t)r[pc->a].i, b = (uint64_t)r[pc->b].i;                                                      \
-    r[pc->dst].i = wrap_unsigned((uint64_t)(u_expr), pc->shift);                                                      \
-    break;                                                                                                            \
+#define INTEGER(name, s_expr, u_expr)                                                                        \
+  case CODE_I##name##_S: {                                                                                   \
+    int64_t a = r[pc->a].i, b = r[pc->b].i;                                                                  \
+    r[pc->dst].i = wrap_signed((uint64_t)(s_expr), pc->shift);                                               \
+    break;                                                                                                   \
+  }                                                                                                          \
+  case CODE_I##name##_U: {                                                                                   \
+    uint64_t a = (uint64_t)r[pc->a].i, b = (uint64_t)r[pc->b].i;                                             \
+    r[pc->dst].i = wrap_unsigned((uint64_t)(u_expr), pc->shift);                                             \
+    break;                                                                                                   \
   }
       INTEGER(ADD, (uint64_t)a + (uint64_t)b, a + b)
       INTEGER(SUB, (uint64_t)a - (uint64_t)b, a - b)
@@ -88,27 +93,27 @@ bool reference_execute(const struct program *program, const struct reference_inp
       INTEGER(SHL, (uint64_t)a << (b & (63 - pc->shift)), a << (b & (uint64_t)(63 - pc->shift)))
       INTEGER(SHR, a >> (b & (63 - pc->shift)), a >> (b & (uint64_t)(63 - pc->shift)))
 #undef INTEGER
-#define X(name, type, member)                                                                                         \
-  case CODE_LOAD_##name: {                                                                                            \
-    type element;                                                                                                     \
-    if (!(at = address(pc->access, r))) return refuse_access(pc->access, r, error, error_bytes);                      \
-    memcpy(&element, at, sizeof element);                                                                             \
-    r[pc->dst].member = element;                                                                                      \
-    break;                                                                                                            \
-  }                                                                                                                   \
-  case CODE_STORE_##name: {                                                                                           \
-    type element = (type)r[pc->a].member;                                                                             \
-    if (!(at = address(pc->access, r))) return refuse_access(pc->access, r, error, error_bytes);                      \
-    memcpy(at, &element, sizeof element);                                                                             \
-    break;                                                                                                            \
+#define X(name, type, member)                                                                                \
+  case CODE_LOAD_##name: {                                                                                   \
+    type element;                                                                                            \
+    if (!(at = address(pc->access, r))) return refuse_access(pc->access, r, error, error_bytes);             \
+    memcpy(&element, at, sizeof element);                                                                    \
+    r[pc->dst].member = element;                                                                             \
+    break;                                                                                                   \
+  }                                                                                                          \
+  case CODE_STORE_##name: {                                                                                  \
+    type element = (type)r[pc->a].member;                                                                    \
+    if (!(at = address(pc->access, r))) return refuse_access(pc->access, r, error, error_bytes);             \
+    memcpy(at, &element, sizeof element);                                                                    \
+    break;                                                                                                   \
   }
       CODE_ELEMENTS(X)
 #undef X
-#define X(name, to, from, expr)                                                                                       \
-  case CODE_##name: {                                                                                                 \
-    __typeof__(r->from) a = r[pc->a].from;                                                                            \
-    r[pc->dst].to = expr;                                                                                             \
-    break;                                                                                                            \
+#define X(name, to, from, expr)                                                                              \
+  case CODE_##name: {                                                                                        \
+    __typeof__(r->from) a = r[pc->a].from;                                                                   \
+    r[pc->dst].to = expr;                                                                                    \
+    break;                                                                                                   \
   }
       CODE_CONVERSIONS(X)
 #undef X

@@ -52,10 +52,10 @@ enum {
 // Element and scalar types: X(NAME, spelling, bytes).
 #define PLAN_TYPES(X)                                                                                        \
   X(BOOL, "bool", 1)                                                                                         \
-  X(I8, "i8", 1) X(I16, "i16", 2) X(I32, "i32", 4) X(I64, "i64", 8) X(U8, "u8", 1) X(U16, "u16", 2)          \
-      X(U32, "u32", 4) X(U64, "u64", 8) X(F16, "f16", 2) X(BF16, "bf16", 2) X(F32, "f32", 4)                 \
-          X(F64, "f64", 8) X(F8E4M3, "f8e4m3", 1) X(F8E5M2, "f8e5m2", 1) X(C64, "c64", 8)                    \
-              X(C128, "c128", 16)
+  X(I8, "i8", 1)                                                                                             \
+  X(I16, "i16", 2) X(I32, "i32", 4) X(I64, "i64", 8) X(U8, "u8", 1) X(U16, "u16", 2) X(U32, "u32", 4)        \
+      X(U64, "u64", 8) X(F16, "f16", 2) X(BF16, "bf16", 2) X(F32, "f32", 4) X(F64, "f64", 8)                 \
+          X(F8E4M3, "f8e4m3", 1) X(F8E5M2, "f8e5m2", 1) X(C64, "c64", 8) X(C128, "c128", 16)
 enum plan_type {
 #define X(name, spelling, bytes) PLAN_##name,
   PLAN_TYPES(X)
@@ -70,7 +70,8 @@ bool plan_type_find(const char *name, size_t length, enum plan_type *type);
 // Operations: X(NAME, spelling, operands). The first eight have operands of their own, see struct plan_code.
 #define PLAN_OPS(X)                                                                                          \
   X(CONST, "", 0)                                                                                            \
-  X(SIZE, "s", 0) X(SCALAR, "a", 0) X(DIM, "dim:", 0) X(STRIDE, "stride:", 0) X(ADDRESS, "address:", 0)      \
+  X(SIZE, "s", 0)                                                                                            \
+  X(SCALAR, "a", 0) X(DIM, "dim:", 0) X(STRIDE, "stride:", 0) X(ADDRESS, "address:", 0)                      \
       X(WRAP_SIGNED, "wrap:s", 1) X(WRAP_UNSIGNED, "wrap:u", 1) X(SMS, "sms", 0) X(ARCH, "arch", 0)          \
           X(SHARED, "shared", 0) X(ADD, "add", 2) X(SUB, "sub", 2) X(MUL, "mul", 2) X(DIV, "div", 2)         \
               X(MOD, "mod", 2) X(MIN, "min", 2) X(MAX, "max", 2) X(NEG, "neg", 1) X(ABS, "abs", 1)           \
