@@ -582,7 +582,7 @@ opt_by:
 typedef void *yyscan_t;
 int red_yylex_init_extra(struct red_parser *extra, yyscan_t *scanner);
 int red_yylex_destroy(yyscan_t scanner);
-struct yy_buffer_state *red_yy_scan_bytes(const char *bytes, int length, yyscan_t scanner);
+struct yy_buffer_state *red_yy_scan_buffer(char *bytes, size_t size, yyscan_t scanner);
 
 static int yylex(YYSTYPE *value, struct range *range, struct red_parser *parser) {
   struct red_token token = red_tokens_next(parser);
@@ -688,6 +688,16 @@ static int yyreport_syntax_error(const yypcontext_t *context, struct red_parser 
   return 0;
 }
 
+// What flex scans: the text and the two zeros that it wants behind it. Zeros inside take flex time quadratic in a run of
+// them, so they become another byte that is garbage too.
+static char *scanner_text(struct arena *arena, const struct source *source) {
+  char *copy = arena_alloc(arena, source->length + 2);
+  if (source->length) memcpy(copy, source->text, source->length);
+  for (size_t i = 0; i < source->length; i++)
+    if (!copy[i]) copy[i] = '\1';
+  return copy;
+}
+
 bool red_parse(struct diag *diag, uint32_t file, struct ast_file *ast) {
   const struct source *source = list_at(&diag->sources, struct source, file);
   uint32_t errors = diag->error_count;
@@ -701,8 +711,9 @@ bool red_parse(struct diag *diag, uint32_t file, struct ast_file *ast) {
     diag_internal(diag, "parse", (struct range){0}, "the scanner has no memory");
     return false;
   }
+  char *copy = scanner_text(diag->arena, source);
   if (setjmp(parser.fatal) == 0) {
-    red_yy_scan_bytes(source->text ? source->text : "", (int)source->length, parser.scanner);
+    red_yy_scan_buffer(copy, source->length + 2, parser.scanner);
     yyparse(&parser);
   } else {
     diag_internal(diag, "parse", (struct range){0}, "%s", parser.fatal_message);

@@ -635,6 +635,16 @@ Test(parse, garbage_gives_one_error_a_line) {
   cr_assert_leq(diag.error_count, 4, "%s", messages());
 }
 
+Test(parse, a_mebibyte_of_zeros_takes_no_time) {
+  char *zeros = calloc(1, 1 << 20);
+  refuse(zeros, 1 << 20, ERROR_CHARACTER);
+  cr_assert_eq(diag.error_count, 1);
+  cr_assert_not_null(strstr(messages(), "1:1: error: byte 0x00 outside a comment"));
+  zeros[0] = zeros[1] = '/';
+  cr_assert(parse_bytes(zeros, 1 << 20));
+  free(zeros);
+}
+
 Test(parse, twenty_thousand_errors) {
   struct text text = {0};
   text_puts(&text, "kernel k() -> (B: f32[1]) {\n");
@@ -691,20 +701,25 @@ static void check_round_trip(const char *name, const char *text, size_t length) 
   for (size_t i = 0; i < 5; i++) text_free(all[i]);
 }
 
+static void check_file(const char *path) {
+  FILE *file = fopen(path, "rb");
+  cr_assert_not_null(file, "%s", path);
+  struct text text = {0};
+  char buffer[4096];
+  for (size_t got; (got = fread(buffer, 1, sizeof buffer, file)) > 0;) text_append(&text, buffer, got);
+  fclose(file);
+  check_round_trip(path, text.data, text.length);
+  text_free(&text);
+}
+
 Test(parse, examples_survive_printing_and_formatting) {
   glob_t found;
   cr_assert_eq(glob(RED_SOURCE_DIR "/examples/*.red", 0, NULL, &found), 0);
-  for (size_t i = 0; i < found.gl_pathc; i++) {
-    FILE *file = fopen(found.gl_pathv[i], "rb");
-    cr_assert_not_null(file);
-    struct text text = {0};
-    char buffer[4096];
-    for (size_t got; (got = fread(buffer, 1, sizeof buffer, file)) > 0;) text_append(&text, buffer, got);
-    fclose(file);
-    check_round_trip(found.gl_pathv[i], text.data, text.length);
-    text_free(&text);
-  }
+  for (size_t i = 0; i < found.gl_pathc; i++) check_file(found.gl_pathv[i]);
   globfree(&found);
+  check_file(RED_SOURCE_DIR "/tests/fuzz/corpus/fuzz_red/programs");
+  check_file(RED_SOURCE_DIR "/tests/fuzz/corpus/fuzz_red/directives");
+  check_file(RED_SOURCE_DIR "/tests/fuzz/corpus/fuzz_red/formatted");
 }
 
 static const char *format(const char *text) {
