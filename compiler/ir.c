@@ -277,6 +277,36 @@ const char *ir_fresh_name(struct ir_kernel *kernel, const char *base) {
   return name;
 }
 
+static void collect(struct map *names, const char *name) { map_set(names, name, (void *)1); }
+
+static void collect_block(struct map *names, const struct list *block) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    struct ir_stmt *stmt = block->at[i];
+    if (stmt->var && stmt->kind != IR_SET) collect(names, stmt->var->name);
+    for (uint32_t k = 0; k < stmt->results.count; k++) collect(names, list_at(&stmt->results, struct ir_var, k)->name);
+    collect_block(names, &stmt->body);
+    collect_block(names, &stmt->otherwise);
+  }
+}
+
+void ir_collect_names(struct ir_kernel *kernel, const struct ir_entry *entry) {
+  struct map *names = &kernel->names;
+  struct arena *arena = names->arena;
+  map_init(names, arena);
+  for (uint32_t i = 0; i < kernel->sizes.count; i++) collect(names, list_at(&kernel->sizes, struct ir_var, i)->name);
+  for (uint32_t i = 0; i < kernel->scalars.count; i++) collect(names, list_at(&kernel->scalars, struct ir_var, i)->name);
+  for (uint32_t i = 0; i < kernel->tensors.count; i++) collect(names, list_at(&kernel->tensors, struct ir_mem, i)->name);
+  for (uint32_t i = 0; i < entry->axes.count; i++) collect(names, list_at(&entry->axes, struct ir_axis, i)->var->name);
+  for (uint32_t i = 0; i < entry->memory.count; i++) collect(names, list_at(&entry->memory, struct ir_mem, i)->name);
+  for (uint32_t i = 0; i < entry->stages.count; i++) {
+    struct ir_stage *stage = entry->stages.at[i];
+    collect_block(names, &stage->derived);
+    collect_block(names, &stage->lets);
+    for (uint32_t k = 0; k < stage->results.count; k++) collect(names, list_at(&stage->results, struct ir_var, k)->name);
+  }
+  collect_block(names, &entry->body);
+}
+
 struct ir_var *ir_new_var(struct ir_kernel *kernel, enum ir_var_kind kind, enum type type, const char *label) {
   struct ir_var *var = arena_new(kernel->names.arena, struct ir_var);
   var->kind = kind;

@@ -17,7 +17,7 @@
 //
 // Expressions are pure trees: loads read memory that no statement between their evaluation and their use writes (a read of a
 // shared object, and every shuffle, stands alone as the value of a LET). Names of variables and memory objects are unique in
-// a kernel; `label` is what the source called it.
+// an entry and its kernel's declarations; `label` is what the source called it.
 #ifndef RED_COMPILER_IR_H
 #define RED_COMPILER_IR_H
 
@@ -247,7 +247,7 @@ struct ir_kernel {
   struct list tensors; // struct ir_mem
   struct list requirements; // struct ir_requirement
   struct list entries;      // struct ir_entry, in the order in which a launch tries them
-  struct map names;         // every name in use: ir_fresh_name
+  struct map names;         // in use in the entry at hand: ir_collect_names, ir_fresh_name
 };
 
 struct ir_module {
@@ -277,6 +277,9 @@ struct ir_expr *ir_raw(struct arena *arena, enum op op, enum type type, struct i
 struct ir_stmt *ir_stmt(struct arena *arena, enum ir_stmt_kind kind, struct range range);
 struct ir_stmt *ir_let(struct arena *arena, struct ir_var *var, struct ir_expr *value, struct range range);
 
+// Makes kernel->names hold what the kernel and this entry declare: names are unique in an entry, and a pass that makes new ones
+// starts from here, so that it makes the same whether its input was just lowered or read from text.
+void ir_collect_names(struct ir_kernel *kernel, const struct ir_entry *entry);
 // A name unused in the kernel, made from `base` ("total", "total_2"); it is in use from now on.
 const char *ir_fresh_name(struct ir_kernel *kernel, const char *base);
 struct ir_var *ir_new_var(struct ir_kernel *kernel, enum ir_var_kind kind, enum type type, const char *label);

@@ -240,8 +240,11 @@ static bool run_pass(struct compilation *c, const struct pass *pass) {
   c->running = pass->name;
   for (uint32_t k = 0; k < c->module.kernels.count; k++) {
     struct ir_kernel *kernel = list_at(&c->module.kernels, struct ir_kernel, k);
-    for (uint32_t i = 0; i < kernel->entries.count; i++) // the pass may append entries
-      worked &= pass->run(&context, kernel, list_at(&kernel->entries, struct ir_entry, i));
+    for (uint32_t i = 0; i < kernel->entries.count; i++) { // the pass may append entries
+      struct ir_entry *entry = list_at(&kernel->entries, struct ir_entry, i);
+      ir_collect_names(kernel, entry);
+      worked &= pass->run(&context, kernel, entry);
+    }
   }
   return finish_pass(c, pass->name, worked, errors, start);
 }

@@ -327,14 +327,14 @@ static void emit_tree(struct emitter *e, struct ir_expr **values, bool is_in_loo
 // --- The pass -----------------------------------------------------------------------------------------------------------
 
 static void explain(struct emitter *e) {
-  static const char *const forms[] = {"copy", "shuffle xor", "shuffle down, guarded", "shuffle, a word a warp, shuffle", "shared-memory tree"};
+  static const char *const forms[] = {"none: one thread a group", "shuffle xor", "shuffle down, each combine guarded", "shuffle xor or down, a shared word a warp, shuffle xor", "tree in shared memory"};
   struct text *out = e->context->explain;
-  if (!out) return;
+  if (!out || e->entry->is_general) return; // the general entry does the same
   const struct allreduce_choice *c = &e->choice;
   text_printf(out, "%s:%u: %s over", e->entry->name, e->source->range.line, e->reducer->name);
   for (uint32_t d = 0; d < 3; d++)
     if (e->source->thread_axes & (1u << d)) text_printf(out, " thread.%c", (char)('x' + d));
-  text_printf(out, "\n  form      %s%s\n", forms[c->kind], c->kind == ALLREDUCE_TREE || c->kind == ALLREDUCE_COPY ? "" : ", by shuffles");
+  text_printf(out, "\n  form      %s\n", forms[c->kind]);
   if (c->refused) text_printf(out, "  refused   shuffles alone: %s\n", c->refused);
   text_printf(out, "  block     %u x %u x %u threads\n", e->entry->block[0], e->entry->block[1], e->entry->block[2]);
   text_printf(out, "  group     %u threads, %u group%s a block, stride %u\n", c->shape.extent, c->shape.groups, c->shape.groups == 1 ? "" : "s", c->shape.stride);

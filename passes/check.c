@@ -282,14 +282,8 @@ static void mark_reads(const struct ir_entry *entry) {
 static bool add_entries(struct checker *c, const struct ast_schedule *schedule) {
   uint32_t symbols = c->symbols.count;
   for (int general = 0; general < 2; general++) { // names are unique in an entry; each starts from the kernel's
-    map_init(&c->kernel->names, c->arena);
-    for (uint32_t i = 0; i < c->kernel->sizes.count; i++)
-      ir_fresh_name(c->kernel, list_at(&c->kernel->sizes, struct ir_var, i)->name);
-    for (uint32_t i = 0; i < c->kernel->scalars.count; i++)
-      ir_fresh_name(c->kernel, list_at(&c->kernel->scalars, struct ir_var, i)->name);
-    for (uint32_t i = 0; i < c->kernel->tensors.count; i++)
-      ir_fresh_name(c->kernel, list_at(&c->kernel->tensors, struct ir_mem, i)->name);
     struct ir_entry *entry = arena_new(c->arena, struct ir_entry);
+    ir_collect_names(c->kernel, entry);
     const char *name = schedule && schedule->name.text
                            ? arena_printf(c->arena, "%s_%s", c->kernel->name, schedule->name.text)
                            : schedule || c->kernel->entries.count == 0 ? c->kernel->name

@@ -145,7 +145,7 @@ static struct list *emit_blocks(struct nest *n, struct ir_expr *logical[3]) {
     loop->var->mark = 1;
     loop->lo = index_int(n, 0);
     struct ir_expr *left = ir_binary(n->arena, OP_SUB, ir_cast(n->arena, TYPE_INDEX, total), linear);
-    loop->hi = ir_binary(n->arena, OP_DIV, ir_binary(n->arena, OP_ADD, left, index_int(n, 2147483646)), index_int(n, 2147483647));
+    loop->hi = ir_binary(n->arena, OP_QUO, ir_binary(n->arena, OP_ADD, left, index_int(n, 2147483646)), index_int(n, 2147483647));
     loop->unroll = 1;
     list_push(n->arena, out, loop);
     out = &loop->body;
