@@ -1,10 +1,14 @@
 // The pipeline: compilation_run at the end is the whole of it, top to bottom.
 #include "compiler/pipeline.h"
 
+#include "codegen/arguments.h"
 #include "codegen/codegen.h"
+#include "compiler/explain.h"
 #include "compiler/input.h"
+#include "compiler/plan_build.h"
 #include "compiler/tool.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -257,6 +261,7 @@ bool compilation_lower(struct compilation *c) {
     if (!run_pass(c, pass)) return false;
     if (is_stopped_after(c, pass->name)) return true;
   }
+  if (c->wants_explain) explain_module(&c->module, &c->explain);
   return true;
 }
 
@@ -275,17 +280,60 @@ static const char *last_pass(const struct compilation *c) {
   return pass->name;
 }
 
+// The arguments of the generated code, as the plan wants them.
+static struct list plan_parameters(struct arena *arena, struct ir_kernel *kernel, struct ir_entry *entry) {
+  struct list arguments = {0}, parameters = {0};
+  codegen_arguments(arena, kernel, entry, &arguments);
+  for (uint32_t i = 0; i < arguments.count; i++) {
+    const struct codegen_argument *argument = list_at(&arguments, struct codegen_argument, i);
+    struct plan_parameter *parameter = arena_new(arena, struct plan_parameter);
+    switch (argument->kind) {
+    case ARGUMENT_TENSOR: parameter->tensor = argument->mem; break;
+    case ARGUMENT_SCALAR: parameter->scalar = argument->var; break;
+    case ARGUMENT_SIZE: parameter->integer = ir_ref(arena, argument->var); break;
+    }
+    list_push(arena, &parameters, parameter);
+  }
+  return parameters;
+}
+
+bool compilation_plan(struct compilation *c, struct plan *plan) {
+  double start = pipeline_now();
+  bool ok = plan_build(plan, &c->module, plan_parameters);
+  pipeline_count(c, "plan", start);
+  return ok;
+}
+
+// PTX behind the plan that its launches follow.
+static bool generate_ptx(struct compilation *c, struct pass_context *context, struct text *out) {
+  struct plan plan;
+  plan_init(&plan);
+  char *comments = compilation_plan(c, &plan) ? plan_print(&plan) : NULL;
+  if (comments) text_puts(out, comments);
+  if (!comments && !c->diag.error_count) diag_internal(&c->diag, "plan", nowhere, "out of memory");
+  free(comments);
+  plan_destroy(&plan);
+  double start = pipeline_now();
+  bool ok = comments && codegen_nvptx(context, NVPTX_PTX, out);
+  pipeline_count(c, "codegen", start);
+  return ok;
+}
+
+// Code or text of one kind, with its time.
 static bool generate(struct compilation *c, enum emit_kind kind, struct text *out) {
   struct pass_context context = make_context(c);
+  double start = pipeline_now();
+  bool ok = true;
   switch (kind) {
-  case EMIT_AST: ast_print(&c->ast, out); return true;
-  case EMIT_IR: compilation_dump(c, last_pass(c), out); return true;
-  case EMIT_CUDA: return codegen_cuda(&context, out, NULL);
-  case EMIT_LLVM: return codegen_nvptx(&context, NVPTX_LLVM, out);
+  case EMIT_AST: ast_print(&c->ast, out); break;
+  case EMIT_IR: compilation_dump(c, last_pass(c), out); break;
+  case EMIT_CUDA: ok = codegen_cuda(&context, out, NULL); break;
+  case EMIT_LLVM: ok = codegen_nvptx(&context, NVPTX_LLVM, out); break;
   case EMIT_PTX:
-  case EMIT_CUBIN: return codegen_nvptx(&context, NVPTX_PTX, out);
+  case EMIT_CUBIN: return generate_ptx(c, &context, out);
   }
-  return false;
+  pipeline_count(c, "codegen", start);
+  return ok;
 }
 
 static bool assemble(struct compilation *c, const struct text *ptx, struct text *cubin) {
@@ -300,11 +348,9 @@ static bool assemble(struct compilation *c, const struct text *ptx, struct text 
 bool compilation_emit(struct compilation *c, enum emit_kind kind, struct text *out) {
   uint32_t errors = c->diag.error_count;
   struct text ptx = {0};
-  double start = pipeline_now();
   c->running = "codegen";
   bool ok = generate(c, kind, kind == EMIT_CUBIN ? &ptx : out);
   c->running = NULL;
-  pipeline_count(c, "codegen", start);
   if (ok && kind == EMIT_CUBIN) ok = assemble(c, &ptx, out);
   text_free(&ptx);
   if (!ok && c->diag.error_count == errors)

@@ -18,6 +18,7 @@
 
 #include "compiler/ast.h"
 #include "compiler/pass.h"
+#include "runtime/plan.h"
 
 enum emit_kind { EMIT_AST, EMIT_IR, EMIT_CUDA, EMIT_LLVM, EMIT_PTX, EMIT_CUBIN };
 
@@ -63,6 +64,10 @@ bool compilation_check(struct compilation *c);
 bool compilation_lower(struct compilation *c);
 // Appends the output to `out`. AST needs a parse; IR a check; the others a lowering by all passes.
 bool compilation_emit(struct compilation *c, enum emit_kind kind, struct text *out);
+
+// Makes the launch plan of the lowered kernels: the one that stands as comments in front of the PTX. `plan`
+// is of plan_init; the caller destroys it either way.
+bool compilation_plan(struct compilation *c, struct plan *plan);
 
 // All of it: parses the files (const char *), runs what `kind` needs, emits.
 bool compilation_run(struct compilation *c, const struct list *paths, enum emit_kind kind, struct text *out);
