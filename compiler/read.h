@@ -49,6 +49,7 @@ struct reader {
   struct scanner scan;
   struct map operations;    // spelling to 1 + enum op
   struct map reducers;      // struct ir_reducer
+  struct list entry_names;  // const char *, declared in the entry being read
   struct map symbols;       // struct symbol, of the kernel or function being read
   struct map stage_vars;    // struct ir_var that stages of the entry being read define
   struct ir_kernel *kernel; // NULL in a reducer

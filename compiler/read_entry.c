@@ -237,6 +237,7 @@ void read_entry(struct reader *r) {
   struct ir_entry *entry = arena_new(r->arena, struct ir_entry);
   struct list extents = {0};
   map_init(&r->stage_vars, r->arena);
+  r->entry_names.count = 0;
   entry->name = read_name(r, "the name of an entry");
   entry->level = (enum ir_level)read_choice(r, levels, 2, "the level of the entry");
   read_expect_word(r, "index");
@@ -248,5 +249,8 @@ void read_entry(struct reader *r) {
   read_expect(r, '{');
   while (!r->failed && !read_accept(r, '}')) read_entry_item(r, entry, &extents);
   read_late_extents(r, &extents);
+  // The next entry may use the same names.
+  for (uint32_t i = 0; i < r->entry_names.count; i++)
+    map_set(&r->symbols, list_at(&r->entry_names, const char, i), NULL);
   list_push(r->arena, &r->kernel->entries, entry);
 }

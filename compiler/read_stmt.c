@@ -11,6 +11,7 @@ struct symbol *read_declare(struct reader *r, const char *name, struct range pla
   }
   struct symbol *symbol = arena_new(r->arena, struct symbol);
   map_set(&r->symbols, name, symbol);
+  list_push(r->arena, &r->entry_names, (void *)(uintptr_t)name);
   if (r->kernel) map_set(&r->kernel->names, name, (void *)1);
   return symbol;
 }

@@ -44,11 +44,17 @@ void verify_declare(struct verifier *v, const char *name, const void *object, bo
   }
   if (!known) {
     known = arena_new(&v->scratch, struct known_name);
-    known->object = object;
+    *known = (struct known_name){.name = name, .object = object};
     map_set(&v->names, name, known);
+    list_push(&v->scratch, &v->declared, known);
   }
   known->is_visible = true;
   list_push(&v->scratch, &v->scope, known);
+}
+
+void verify_forget(struct verifier *v, uint32_t count) {
+  while (v->declared.count > count)
+    map_set(&v->names, list_at(&v->declared, struct known_name, --v->declared.count)->name, NULL);
 }
 
 void verify_leave_scope(struct verifier *v, uint32_t count) {
@@ -72,7 +78,7 @@ static void check_function(struct verifier *v, const struct ir_function *functio
   const struct list *components = &v->reducer->identity;
   v->statement = what;
   map_init(&v->names, &v->scratch);
-  v->scope = (struct list){0};
+  v->scope = v->declared = (struct list){0};
   for (uint32_t i = 0; i < function->params.count; i++) {
     const struct ir_var *param = list_at(&function->params, struct ir_var, i);
     verify_declare(v, param->name, param, false);
@@ -172,7 +178,7 @@ static void check_kernel(struct verifier *v, const struct ir_kernel *kernel, str
   v->kernel = kernel;
   v->range = kernel->range;
   map_init(&v->names, &v->scratch);
-  v->scope = (struct list){0};
+  v->scope = v->declared = (struct list){0};
   if (!kernel->name || !*kernel->name) {
     verify_fault(v, v->range, "a kernel without a name");
   } else {

@@ -4,8 +4,10 @@
 
 #include "compiler/ir_text.h"
 
-// A name of the kernel or function being checked. Stays when its scope ends, so that names are unique.
+// A name of the kernel, entry or function being checked. Stays when its scope ends, so that names are unique
+// there.
 struct known_name {
+  const char *name;
   const void *object; // struct ir_var or struct ir_mem
   bool is_visible;
 };
@@ -35,6 +37,7 @@ struct verifier {
   struct range range;    // of the statement, or of what is around it
 
   struct map names;       // struct known_name
+  struct list declared;   // struct known_name: all of them
   struct list scope;      // struct known_name: those visible, innermost last
   struct map entry_names; // of the module
   uint32_t depth;
@@ -47,6 +50,8 @@ void verify_fault(struct verifier *v, struct range range, const char *format, ..
 // (may_repeat).
 void verify_declare(struct verifier *v, const char *name, const void *object, bool may_repeat);
 void verify_leave_scope(struct verifier *v, uint32_t count);
+// Takes back all declarations but the first `count`: the next entry may use the same names.
+void verify_forget(struct verifier *v, uint32_t count);
 bool verify_is_visible(const struct verifier *v, const char *name, const void *object);
 void verify_mem(struct verifier *v, const struct ir_mem *mem);
 void verify_condition(struct verifier *v, const struct ir_requirement *requirement, const char *what);

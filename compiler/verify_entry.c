@@ -200,7 +200,7 @@ static void check_program_level(struct verifier *v, const struct ir_entry *entry
 }
 
 void verify_entry(struct verifier *v, const struct ir_entry *entry, bool is_first) {
-  uint32_t outside = v->scope.count;
+  uint32_t outside = v->scope.count, declared = v->declared.count;
   struct range around = v->range;
   v->entry = entry;
   if (entry->range.line) v->range = entry->range;
@@ -222,6 +222,7 @@ void verify_entry(struct verifier *v, const struct ir_entry *entry, bool is_firs
   case LEVEL_PROGRAM: check_program_level(v, entry); break;
   }
   verify_leave_scope(v, outside);
+  verify_forget(v, declared);
   v->range = around;
   v->entry = NULL;
 }
