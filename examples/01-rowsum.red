@@ -1,4 +1,6 @@
 // Sum of each row.
+// redc 01-rowsum.red -D m=11 -o rowsum.ptx --arch=sm_90
+// redc 01-rowsum.red -D m=11 --emit=cuda
 kernel rowsum(A: f32[n, m]) -> (B: f32[n]) {
   for i in n { B[i] = sum(j in m) A[i, j]; }
 }

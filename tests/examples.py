@@ -93,11 +93,13 @@ class Checker:
                 yield lambda name=name: f'FAILED {name}: no comment line "// redc ..." that compiles it'
             for c in commands:
                 yield lambda c=c, name=name: self.step(f'{name}: redc', [self.redc] + c)
-            for number, c in enumerate(compiles):
+            # One command may differ from the next in what is written alone.
+            programs = {tuple(compile_arguments(c)): None for c in compiles}
+            for number, c in enumerate(programs):
                 stem = f'{name}-{number}'
                 for emit, tool in (('ptx', self.ptxas), ('cuda', self.nvcc)):
                     for own, its in self.pairs.get(tool, []):
-                        yield lambda a=(stem, compile_arguments(c), emit, tool, own, its): self.assemble(*a)
+                        yield lambda a=(stem, list(c), emit, tool, own, its): self.assemble(*a)
 
     def assemble(self, stem, arguments, emit, tool, own, its):
         out = f'{stem}-{own}.{"ptx" if emit == "ptx" else "cu"}'
