@@ -122,7 +122,7 @@ static void emit_butterfly(struct emitter *e, struct ir_expr *mask, uint32_t ext
       high[k] = keeps_order ? let(e, "high", ir_select(e->arena, is_upper, values[k], others[k])) : others[k];
     }
     combine(e, low, high, values);
-    name_all(e, values, "sum");
+    name_all(e, values, "part");
   }
 }
 
@@ -134,7 +134,7 @@ static void emit_down(struct emitter *e, struct ir_expr *mask, uint32_t steps_ex
     combine(e, values, others, sums);
     for (uint32_t k = 0; k < e->count; k++) {
       if (end) sums[k] = ir_select(e->arena, binary(e, OP_LT, binary(e, OP_ADD, place, number(e, offset)), end), sums[k], values[k]);
-      values[k] = let(e, "sum", sums[k]);
+      values[k] = let(e, "part", sums[k]);
     }
   }
 }
@@ -309,7 +309,7 @@ static void emit_tree(struct emitter *e, struct ir_expr **values, bool is_in_loo
     for (uint32_t k = 0; k < e->count; k++) others[k] = load(e, scratch[k], binary(e, OP_ADD, word, number(e, (int64_t)offset * step)), "other");
     for (uint32_t k = 0; k < e->count; k++) values[k] = ir_ref(e->arena, kept[k]->var);
     combine(e, values, others, sums);
-    for (uint32_t k = 0; k < e->count; k++) sums[k] = let(e, "sum", sums[k]);
+    for (uint32_t k = 0; k < e->count; k++) sums[k] = let(e, "part", sums[k]);
     for (uint32_t k = 0; k < e->count; k++) {
       struct ir_stmt *set = ir_stmt(e->arena, IR_SET, e->source->range);
       set->var = kept[k]->var;

@@ -6,7 +6,8 @@
 //   store_flat B[0] = total
 //
 // Requires LEVEL_PROGRAM. A variable that is set once, right behind its declaration, becomes a let; a let of a variable or constant is
-// replaced by it; lets that nothing reads go, unless they are shuffles, which other lanes need; empty branches and loops go.
+// replaced by it, one of an earlier let's value by that let; lets that nothing reads go, unless they are shuffles, which other lanes need; empty branches and loops go, a loop
+// of one iteration becomes its body.
 // Keeps the order of what is left. Linear in the program, repeated until nothing changes.
 #include "compiler/pass.h"
 
@@ -65,6 +66,25 @@ static bool is_immutable(const struct ir_expr *e) {
   return e->op == OP_CONST || e->op == OP_THREAD || e->op == OP_BLOCK || (e->op == OP_VAR && e->var->kind != VAR_MUTABLE);
 }
 
+// Whether a value depends on its operands alone: no memory, no other lane, no variable that changes.
+static bool is_pure(const struct ir_expr *e) {
+  if (e->op == OP_LOAD || e->op == OP_LOAD_FLAT || is_shuffle(e) || (e->op == OP_VAR && e->var->kind == VAR_MUTABLE)) return false;
+  for (uint32_t i = 0; i < e->count; i++)
+    if (!is_pure(e->args[i])) return false;
+  return true;
+}
+
+// A let before this one, among the nearest of the same block, that has the same value.
+static struct ir_stmt *find_same(const struct list *before, const struct ir_stmt *let) {
+  enum { NEAREST = 32 };
+  if (!is_pure(let->value)) return NULL;
+  for (uint32_t i = before->count; i-- > 0 && before->count - i <= NEAREST;) {
+    struct ir_stmt *other = before->at[i];
+    if (other->kind == IR_LET && other->var->type == let->var->type && ir_equal(other->value, let->value)) return other;
+  }
+  return NULL;
+}
+
 static bool simplify_block(struct counter *c, struct list *block) {
   struct list out = {0};
   bool changed = false;
@@ -74,6 +94,7 @@ static bool simplify_block(struct counter *c, struct list *block) {
     changed |= simplify_block(c, &stmt->otherwise);
     struct use *use = stmt->var && stmt->kind != IR_SET ? use_of(&c->uses, stmt->var) : NULL;
     bool drop = false;
+    struct ir_stmt *earlier = NULL;
     switch (stmt->kind) {
     case IR_VAR:
       if (next && next->kind == IR_SET && next->var == stmt->var && !ir_mentions(next->value, stmt->var)) {
@@ -90,6 +111,10 @@ static bool simplify_block(struct counter *c, struct list *block) {
       break;
     case IR_LET:
       if (use->reads == 0 && !is_shuffle(stmt->value)) drop = true;
+      else if ((earlier = find_same(&out, stmt))) {
+        stmt->var->subst = ir_ref(c->arena, earlier->var);
+        drop = true;
+      }
       else if (is_immutable(stmt->value) && !is_shuffle(stmt->value) && (stmt->value->op == OP_CONST || stmt->value->op == OP_VAR)) {
         stmt->var->subst = stmt->value->op == OP_VAR && stmt->value->var->subst ? stmt->value->var->subst : stmt->value;
         drop = true;
@@ -103,7 +128,13 @@ static bool simplify_block(struct counter *c, struct list *block) {
       }
       break;
     case IR_FOR:
-      if (stmt->body.count == 0) drop = true;
+      if (stmt->body.count == 0 || (ir_is_const(stmt->lo) && ir_is_const(stmt->hi) && stmt->hi->integer <= stmt->lo->integer)) {
+        drop = true;
+      } else if (ir_is_const(stmt->lo) && ir_is_const(stmt->hi) && stmt->hi->integer == stmt->lo->integer + 1) { // one iteration
+        stmt->var->subst = stmt->lo;
+        list_append(c->arena, &out, &stmt->body);
+        drop = true;
+      }
       break;
     case IR_SET: case IR_STORE: case IR_ALLREDUCE: case IR_BARRIER: case IR_SYNCWARP: break;
     }
