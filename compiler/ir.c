@@ -424,3 +424,48 @@ void ir_inline(struct ir_kernel *kernel, const struct ir_function *function, str
   for (uint32_t i = 0; i < function->params.count; i++) list_at(&function->params, struct ir_var, i)->subst = NULL;
   for (uint32_t i = 0; i < function->lets.count; i++) list_at(&function->lets, struct ir_stmt, i)->var->subst = NULL;
 }
+
+static void clone_exprs(struct arena *arena, struct list *exprs) {
+  *exprs = list_copy(arena, exprs);
+  for (uint32_t i = 0; i < exprs->count; i++) exprs->at[i] = ir_substitute(arena, exprs->at[i]);
+}
+
+static struct ir_var *clone_var(struct ir_kernel *kernel, struct ir_var *var, struct list *cloned) {
+  struct ir_var *copy = ir_new_var(kernel, var->kind, var->type, var->label);
+  copy->range = var->range;
+  copy->mark = var->mark;
+  var->subst = ir_ref(kernel->names.arena, copy);
+  list_push(kernel->names.arena, cloned, var);
+  return copy;
+}
+
+static struct list clone_block(struct ir_kernel *kernel, const struct list *block, struct list *cloned) {
+  struct arena *arena = kernel->names.arena;
+  struct list copy = {0};
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *source = block->at[i];
+    struct ir_stmt *stmt = arena_new(arena, struct ir_stmt);
+    *stmt = *source;
+    if (stmt->value) stmt->value = ir_substitute(arena, stmt->value);
+    if (stmt->lo) stmt->lo = ir_substitute(arena, stmt->lo);
+    if (stmt->hi) stmt->hi = ir_substitute(arena, stmt->hi);
+    clone_exprs(arena, &stmt->indices);
+    clone_exprs(arena, &stmt->inputs);
+    if (stmt->var && stmt->kind == IR_SET) stmt->var = stmt->var->subst ? stmt->var->subst->var : stmt->var;
+    else if (stmt->var) stmt->var = clone_var(kernel, source->var, cloned);
+    stmt->results = (struct list){0};
+    for (uint32_t k = 0; k < source->results.count; k++)
+      list_push(arena, &stmt->results, clone_var(kernel, source->results.at[k], cloned));
+    stmt->body = clone_block(kernel, &source->body, cloned);
+    stmt->otherwise = clone_block(kernel, &source->otherwise, cloned);
+    list_push(arena, &copy, stmt);
+  }
+  return copy;
+}
+
+struct list ir_clone_block(struct ir_kernel *kernel, const struct list *block) {
+  struct list cloned = {0};
+  struct list copy = clone_block(kernel, block, &cloned);
+  for (uint32_t i = 0; i < cloned.count; i++) list_at(&cloned, struct ir_var, i)->subst = NULL;
+  return copy;
+}

@@ -302,6 +302,9 @@ void ir_rewrite_block(struct arena *arena, struct list *block, ir_rewriter *rewr
 void ir_inline(struct ir_kernel *kernel, const struct ir_function *function, struct ir_expr **arguments, struct list *out,
                struct range range, struct ir_expr **results);
 
+// A copy of a statement list whose variables are new (memory objects are shared). Variables with `subst` set are replaced along.
+struct list ir_clone_block(struct ir_kernel *kernel, const struct list *block);
+
 // A fact of a tensor as the launch sees it (DIM, STRIDE, ADDRESS), i64; only in expressions of the plan (sizes,
 // requirements, `when`, assumptions, grid).
 struct ir_expr *ir_fact(struct arena *arena, enum op op, struct ir_mem *mem, uint32_t dimension);

@@ -1,5 +1,225 @@
+// edge: loops run their interior without predicates.
+//
+//   for jo in 0 .. quo(add(m, 31), 32) {            for jo in 0 .. quo(m, 32) {
+//     let j = jo * 32 + ji                             let j = jo * 32 + ji
+//     if j < m {                                       set acc = acc + load(A, i, j)
+//       set acc = acc + load(A, i, j)        ->      }
+//     }                                              for jo in quo(m, 32) .. quo(add(m, 31), 32) {
+//   }                                                  let j = jo * 32 + ji
+//                                                      let inside = j < m
+//                                                      let clamped = min(j, m - 1)
+//                                                      set acc = select(inside, acc + load(A, i, clamped), acc)
+//                                                    }
+//
+// Requires LEVEL_PROGRAM before pass `index`. A loop is split where a guard x < E in it has x = v * F + r, v the loop's variable, with
+// 0 <= r < F and E the same in every iteration: then the guard holds for all v < E / F. In the edge a guarded load would be a branch
+// and end the loads in flight: its address is clamped and its value selected. A loop that is unrolled whole is not split: all of it is clamped and
+// selected, under E > 0. Declines, leaving the branch, where the guarded statements write tensors, or test or loop further, and where the
+// loop holds a collective. Cost: linear, but for the proofs of each guard.
 #include "compiler/pass.h"
+#include "compiler/poly.h"
+
+struct edge {
+  struct arena *arena;
+  struct ir_kernel *kernel;
+  struct ir_entry *entry;
+  struct list scope; // struct ir_stmt: LET and FOR statements around, outermost first
+};
+
+struct candidate {
+  struct ir_stmt *guard; // the IF
+  struct ir_expr *end;   // E
+  int64_t factor;        // F
+};
+
+static struct ir_expr *binary(struct edge *e, enum op op, struct ir_expr *a, struct ir_expr *b) { return ir_binary(e->arena, op, a, b); }
+static struct ir_expr *number(struct edge *e, int64_t value) { return ir_int(e->arena, TYPE_INDEX, value); }
+
+static void add_fact(struct edge *e, struct facts *facts, const struct ir_stmt *stmt) {
+  if (stmt->kind == IR_FOR) {
+    facts_add_axis(facts, stmt->var, stmt->lo, stmt->hi);
+  } else if (stmt->kind == IR_LET && type_is_integer(stmt->var->type)) {
+    if (stmt->value->op == OP_THREAD)
+      facts_add_axis(facts, stmt->var, number(e, 0), number(e, e->entry->block[stmt->value->dimension]));
+    else
+      facts_add_definition(facts, stmt->var, stmt->value);
+  }
+}
+
+// Whether e names a variable that the loop, or anything in it, defines.
+static bool defines(const struct ir_stmt *stmt, const struct ir_expr *e) {
+  if (stmt->var && stmt->kind != IR_SET && ir_mentions(e, stmt->var)) return true;
+  for (uint32_t i = 0; i < stmt->body.count; i++)
+    if (defines(stmt->body.at[i], e)) return true;
+  for (uint32_t i = 0; i < stmt->otherwise.count; i++)
+    if (defines(stmt->otherwise.at[i], e)) return true;
+  return false;
+}
+
+static bool has_collective(const struct list *block) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *stmt = block->at[i];
+    if (stmt->kind == IR_ALLREDUCE || stmt->kind == IR_BARRIER || stmt->kind == IR_SYNCWARP) return true;
+    if (has_collective(&stmt->body) || has_collective(&stmt->otherwise)) return true;
+  }
+  return false;
+}
+
+// Does the guard hold for every v < E / F?
+static bool is_candidate(struct edge *e, const struct ir_stmt *loop, struct facts *facts, struct ir_stmt *guard, struct candidate *found) {
+  const struct ir_expr *condition = guard->value;
+  if (condition->op != OP_LT || condition->args[0]->type != TYPE_INDEX || guard->otherwise.count || defines(loop, condition->args[1])) return false;
+  struct poly coefficient, rest;
+  int64_t factor;
+  if (!poly_linear(facts, poly_of(facts, condition->args[0]), loop->var, &coefficient, &rest) || !poly_is_constant(coefficient, &factor) || factor < 1) return false;
+  struct poly last = poly_sub(facts, poly_constant(facts, factor - 1), rest);
+  if (!prove_nonnegative(facts, rest) || !prove_nonnegative(facts, last)) return false;
+  *found = (struct candidate){guard, condition->args[1], factor};
+  return true;
+}
+
+static bool find_candidate(struct edge *e, const struct ir_stmt *loop, struct facts *facts, const struct list *block, struct candidate *found) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    struct ir_stmt *stmt = block->at[i];
+    add_fact(e, facts, stmt);
+    if (stmt->kind == IR_IF && is_candidate(e, loop, facts, stmt, found)) return true;
+    if ((stmt->kind == IR_FOR || stmt->kind == IR_IF) && find_candidate(e, loop, facts, &stmt->body, found)) return true;
+  }
+  return false;
+}
+
+// The block with the guard replaced by what it guards.
+static bool drop_guard(struct edge *e, struct list *block, const struct ir_stmt *guard) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    struct ir_stmt *stmt = block->at[i];
+    if (stmt == guard) {
+      struct list body = stmt->body;
+      list_remove(block, i);
+      for (uint32_t k = 0; k < body.count; k++) list_insert(e->arena, block, i + k, body.at[k]);
+      return true;
+    }
+    if (drop_guard(e, &stmt->body, guard) || drop_guard(e, &stmt->otherwise, guard)) return true;
+  }
+  return false;
+}
+
+static bool is_selectable(const struct list *block) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *stmt = block->at[i];
+    bool is_local_store = stmt->kind == IR_STORE && stmt->mem->space == SPACE_LOCAL;
+    if (stmt->kind == IR_FOR ? !is_selectable(&stmt->body) : stmt->kind != IR_LET && stmt->kind != IR_SET && !is_local_store) return false;
+  }
+  return true;
+}
+
+static void select_values(struct edge *e, struct list *block, struct ir_expr *inside) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    struct ir_stmt *stmt = block->at[i];
+    if (stmt->kind == IR_SET) stmt->value = ir_select(e->arena, inside, stmt->value, ir_ref(e->arena, stmt->var));
+    if (stmt->kind == IR_STORE) stmt->value = ir_select(e->arena, inside, stmt->value, ir_load(e->arena, stmt->mem, &stmt->indices));
+    if (stmt->kind == IR_FOR) select_values(e, &stmt->body, inside);
+  }
+}
+
+static struct ir_expr *clamp_index(struct arena *arena, struct ir_expr *e, void *state) {
+  (void)arena, (void)state;
+  return e->op == OP_VAR && e->var->subst ? e->var->subst : e;
+}
+
+// Clamps addresses and selects values in the guard's place. E is at least 1 where this runs.
+static bool select_guard(struct edge *e, struct list *block, struct ir_stmt *guard) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    struct ir_stmt *stmt = block->at[i];
+    if (stmt != guard) {
+      if (select_guard(e, &stmt->body, guard)) return true;
+      continue;
+    }
+    struct ir_expr *x = guard->value->args[0], *end = guard->value->args[1];
+    if (x->op != OP_VAR || !is_selectable(&guard->body)) return true;
+    struct ir_var *inside = ir_new_var(e->kernel, VAR_LET, TYPE_BOOL, "inside"), *clamped = ir_new_var(e->kernel, VAR_LET, TYPE_INDEX, "clamped");
+    x->var->subst = ir_ref(e->arena, clamped);
+    ir_rewrite_block(e->arena, &guard->body, clamp_index, NULL);
+    x->var->subst = NULL;
+    select_values(e, &guard->body, ir_ref(e->arena, inside));
+    struct list body = guard->body;
+    block->at[i] = ir_let(e->arena, inside, guard->value, guard->range);
+    list_insert(e->arena, block, i + 1, ir_let(e->arena, clamped, binary(e, OP_MIN, x, binary(e, OP_SUB, end, number(e, 1))), guard->range));
+    for (uint32_t k = 0; k < body.count; k++) list_insert(e->arena, block, i + 2 + k, body.at[k]);
+    return true;
+  }
+  return false;
+}
+
+static struct ir_stmt *find_twin(const struct list *original, const struct list *copy, const struct ir_stmt *guard) {
+  for (uint32_t i = 0; i < original->count; i++) {
+    struct ir_stmt *a = original->at[i], *b = copy->at[i];
+    if (a == guard) return b;
+    struct ir_stmt *twin = find_twin(&a->body, &b->body, guard);
+    if (!twin) twin = find_twin(&a->otherwise, &b->otherwise, guard);
+    if (twin) return twin;
+  }
+  return NULL;
+}
+
+// Splits one loop at `place` of a block; returns how many statements stand there now.
+static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
+  struct ir_stmt *loop = block->at[place];
+  struct facts facts;
+  struct candidate c;
+  facts_init(&facts, e->arena);
+  for (uint32_t i = 0; i < e->scope.count; i++) add_fact(e, &facts, e->scope.at[i]);
+  add_fact(e, &facts, loop);
+  if (!ir_const_is(loop->lo, 0) || has_collective(&loop->body) || !find_candidate(e, loop, &facts, &loop->body, &c)) return 1;
+  if (loop->unroll == UINT32_MAX) {
+    if (c.guard->value->args[0]->op != OP_VAR || !is_selectable(&c.guard->body)) return 1;
+    select_guard(e, &loop->body, c.guard);
+    struct ir_stmt *test = ir_stmt(e->arena, IR_IF, loop->range);
+    test->value = binary(e, OP_GT, c.end, number(e, 0));
+    list_push(e->arena, &test->body, loop);
+    block->at[place] = test;
+    return 1;
+  }
+  struct ir_expr *middle = binary(e, OP_QUO, c.end, number(e, c.factor));
+  struct ir_var *var = ir_new_var(e->kernel, VAR_AXIS, TYPE_INDEX, loop->var->label);
+  struct ir_stmt *edge = ir_stmt(e->arena, IR_FOR, loop->range);
+  edge->var = var;
+  edge->lo = middle;
+  edge->hi = loop->hi;
+  edge->unroll = 1;
+  loop->var->subst = ir_ref(e->arena, var);
+  edge->body = ir_clone_block(e->kernel, &loop->body);
+  loop->var->subst = NULL;
+  select_guard(e, &edge->body, find_twin(&loop->body, &edge->body, c.guard));
+  drop_guard(e, &loop->body, c.guard);
+  loop->hi = binary(e, OP_MIN, loop->hi, middle);
+  list_insert(e->arena, block, place + 1, edge);
+  return 2;
+}
+
+static void split_block(struct edge *e, struct list *block) {
+  uint32_t outer = e->scope.count;
+  for (uint32_t i = 0; i < block->count;) {
+    struct ir_stmt *stmt = block->at[i];
+    if (stmt->kind == IR_LET) list_push(e->arena, &e->scope, stmt);
+    if (stmt->kind == IR_FOR) {
+      uint32_t count = split_loop(e, block, i);
+      if (count == 1 && block->at[i] == stmt) { // a loop that was not split may hold one that is
+        list_push(e->arena, &e->scope, stmt);
+        split_block(e, &stmt->body);
+        e->scope.count--;
+      }
+      i += count;
+      continue;
+    }
+    split_block(e, &stmt->body);
+    split_block(e, &stmt->otherwise);
+    i++;
+  }
+  e->scope.count = outer;
+}
+
 bool pass_edge(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
-  (void)context, (void)kernel, (void)entry;
+  struct edge e = {.arena = context->arena, .kernel = kernel, .entry = entry};
+  split_block(&e, &entry->body);
   return true;
 }

@@ -73,6 +73,10 @@ static bool is_available(struct ir_expr *e) {
   return !unknown;
 }
 
+static void find_load(struct ir_expr *e, void *state) {
+  if (e->op == OP_LOAD || e->op == OP_LOAD_FLAT || (e->op == OP_VAR && e->var->kind == VAR_VALUE)) *(bool *)state = true;
+}
+
 // Whether e is the same in every thread of a block: made of sizes, scalars and block axes.
 static void find_varying(struct ir_expr *e, void *state) {
   if (e->op == OP_THREAD || e->op == OP_LOAD || e->op == OP_LOAD_FLAT || (e->op == OP_VAR && e->var->kind != VAR_SIZE && e->var->kind != VAR_SCALAR && !e->var->mark))
@@ -471,7 +475,7 @@ static struct ir_expr *active(struct nest *n, const struct ir_stage *stage) {
     struct ir_expr *widest = on_threads ? ir_int(n->arena, TYPE_I64, n->entry->block[b - BIND_THREAD_X]) : grid_extent(n, b - BIND_BLOCK_X);
     struct ir_expr *term = NULL;
     if (axis) {
-      if (!ir_equal(ir_cast(n->arena, TYPE_I64, axis->extent), widest)) term = ir_binary(n->arena, OP_LT, ir_ref(n->arena, axis->var), axis->extent);
+      if (!ir_equal(widen(n->arena, axis->extent), widest)) term = ir_binary(n->arena, OP_LT, ir_ref(n->arena, axis->var), axis->extent);
     } else if (stage->kind == STAGE_STORE && !ir_const_is(widest, 1)) {
       struct ir_expr *place = NULL;
       for (uint32_t i = 0; i < n->entry->axes.count && !on_threads; i++) { // a logical block axis has the name that another stage gave it
@@ -673,6 +677,31 @@ static void number_loops(struct nest *n, const struct list *works, uint32_t dept
   }
 }
 
+// At which depth a guard is known: the number of loops around it that it needs; behind all loops where it reads memory.
+static uint32_t guard_depth(struct nest *n, const struct work *w, struct ir_expr *guard) {
+  bool reads = false;
+  for (uint32_t i = w->stage->derived.count; i-- > 0;) { // the last ones are made of the first
+    struct ir_stmt *let = w->stage->derived.at[i];
+    let->var->subst = let->value;
+    guard = here(n, guard);
+    let->var->subst = NULL;
+  }
+  ir_visit_expr(guard, find_load, &reads);
+  if (reads) return w->loops.count + 1;
+  for (uint32_t d = w->loops.count; d-- > 0;)
+    if (ir_mentions(guard, list_at(&w->loops, struct ir_stage_axis, d)->axis->var)) return d + 1;
+  return 0;
+}
+
+// Guards that are known further out come first; those that read memory stay last, behind the ones that keep them inside their tensors.
+static void sort_guards(struct nest *n, struct work *w) {
+  struct list sorted = {0};
+  for (uint32_t depth = 0; depth <= w->loops.count + 1; depth++)
+    for (uint32_t i = 0; i < w->stage->guards.count; i++)
+      if (guard_depth(n, w, w->stage->guards.at[i]) == depth) list_push(n->arena, &sorted, w->stage->guards.at[i]);
+  w->stage->guards = sorted;
+}
+
 static bool stage_reads(const struct ir_stage *stage, const struct ir_var *value) {
   const struct list *lists[] = {&stage->guards, &stage->operands, &stage->init, &stage->indices};
   for (uint32_t l = 0; l < 4; l++)
@@ -759,6 +788,7 @@ bool pass_nest(struct pass_context *context, struct ir_kernel *kernel, struct ir
     for (uint32_t k = 0; k < w->stage->derived.count; k++) list_at(&w->stage->derived, struct ir_stmt, k)->var->mark = 0;
     for (uint32_t k = 0; k < w->stage->lets.count; k++) list_at(&w->stage->lets, struct ir_stmt, k)->var->mark = 0;
     list_push(n.arena, &n.works, w);
+    sort_guards(&n, w);
   }
   if (!set_block(&n)) return false;
   assume_small_axes(&n);
