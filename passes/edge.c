@@ -66,7 +66,7 @@ static bool has_collective(const struct list *block) {
 }
 
 // Does the guard hold for every v < E / F?
-static bool is_candidate(struct edge *e, const struct ir_stmt *loop, struct facts *facts, struct ir_stmt *guard, struct candidate *found) {
+static bool is_candidate(const struct ir_stmt *loop, struct facts *facts, struct ir_stmt *guard, struct candidate *found) {
   const struct ir_expr *condition = guard->value;
   if (condition->op != OP_LT || condition->args[0]->type != TYPE_INDEX || guard->otherwise.count || defines(loop, condition->args[1])) return false;
   struct poly coefficient, rest;
@@ -82,7 +82,7 @@ static bool find_candidate(struct edge *e, const struct ir_stmt *loop, struct fa
   for (uint32_t i = 0; i < block->count; i++) {
     struct ir_stmt *stmt = block->at[i];
     add_fact(e, facts, stmt);
-    if (stmt->kind == IR_IF && is_candidate(e, loop, facts, stmt, found)) return true;
+    if (stmt->kind == IR_IF && is_candidate(loop, facts, stmt, found)) return true;
     if ((stmt->kind == IR_FOR || stmt->kind == IR_IF) && find_candidate(e, loop, facts, &stmt->body, found)) return true;
   }
   return false;
