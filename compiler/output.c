@@ -54,8 +54,6 @@ static int write_beside(struct arena *arena, const char *path, const struct stat
   if (fd < 0) return errno;
   int error = output_write_all(fd, data, length);
   if (!error && old && fchmod(fd, old->st_mode & 0777) != 0) error = errno;
-  if (!error && fsync(fd) != 0 && errno != EINVAL && errno != EROFS)
-    error = errno; // EINVAL: a file system that has none
   if (close(fd) != 0 && !error) error = errno;
   if (!error && rename(temporary, path) != 0) error = errno;
   if (error) unlink(temporary);
