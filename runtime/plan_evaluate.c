@@ -247,7 +247,10 @@ static void byte_span(const struct plan_tensor_value *value, int64_t *lo, int64_
   __int128 low = 0, high = 0;
   for (uint32_t d = 0; d < value->rank; d++) {
     __int128 reach = (__int128)tensor_stride(value, d) * (value->dims[d] - 1);
-    *(reach < 0 ? &low : &high) += reach;
+    if (reach < 0)
+      low = saturate(low + reach);
+    else
+      high = saturate(high + reach);
   }
   uint32_t bytes = plan_type_bytes(value->type);
   *lo = saturate(low * bytes);

@@ -139,6 +139,21 @@ with_llvm22() {
   "$@"
 }
 
+# seeds PROGRAM FOLDER: fills the folder with what the fuzzer starts from.
+seeds() {
+  for source in "tests/fuzz/corpus/$1" "tests/fuzz/${1#fuzz_}"; do
+    [ ! -d "$source" ] || cp -r "$source/." "$2"
+  done
+  for example in examples/*.red; do
+    stem=$(basename "$example" .red)
+    case $1 in
+    fuzz_red | fuzz_compile) cp "$example" "$2" ;;
+    fuzz_ir) build/fuzz/redc "$example" -D m=11 --emit=ir -o "$2/$stem" 2>/dev/null ;;
+    fuzz_ptx | fuzz_sim) build/fuzz/redc "$example" -D m=11 --emit=ptx -o "$2/$stem" 2>/dev/null ;;
+    esac
+  done
+}
+
 fuzz() {
   configure_and_build fuzz || return 1
   good=0 bad=0
@@ -147,12 +162,19 @@ fuzz() {
     base=$(basename "$program")
     corpus=$root/build/fuzz/corpus/$base
     mkdir -p "$corpus"
-    [ ! -d "tests/fuzz/corpus/$base" ] || cp -r "tests/fuzz/corpus/$base/." "$corpus"
-    if "$program" -max_total_time="$fuzz_seconds" -timeout=10 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 \
-      -artifact_prefix="$root/build/fuzz/$base-" "$corpus"; then
+    seeds "$base" "$corpus"
+    dictionary=
+    case $base in
+    fuzz_red | fuzz_compile) dictionary=-dict=tests/fuzz/red.dict ;;
+    esac
+    out=$root/build/fuzz/$base.txt
+    if "$program" -max_total_time="$fuzz_seconds" -timeout=10 -rss_limit_mb=2048 -max_len=4096 $dictionary \
+      -artifact_prefix="$root/build/fuzz/$base-" "$corpus" >"$out" 2>&1; then
+      echo "$base: $(grep '^Done' "$out")"
       good=$((good + 1))
     else
       bad=$((bad + 1))
+      grep -vE '^#|^INFO' "$out" | tail -n 40
       echo "FAILED: $base; its input is in build/fuzz/$base-*"
     fi
   done
