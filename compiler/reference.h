@@ -9,9 +9,11 @@ struct reference_tensor {
   const int64_t *strides; // in elements, any sign; NULL: row-major
 };
 struct reference_input {
-  const struct reference_tensor *tensors;           // of the kernel, in order
-  const struct value *scalars;                      // of the kernel, in order, each of its type
-  const int64_t *sizes;                             // of the kernel, in order
+  const struct reference_tensor *tensors; // of the kernel, in order
+  const struct value *scalars;            // of the kernel, in order, each of its type
+  const int64_t *sizes;                   // of the kernel, in order
+  bool is_wide; // f32 is computed in f64 and rounded only where it is stored: how far rounding carries, for a
+                // tolerance
   void (*progress)(uint64_t elements, void *state); // called now and then, or NULL
   void *progress_state;
 };

@@ -143,13 +143,18 @@ static uint8_t shift_of(enum type type) {
   return (uint8_t)(type == TYPE_BOOL ? 63 : 64 - type_bits(type));
 }
 
+// The type that a register of this type has in a wide run.
+static enum type wide(const struct reference_builder *b, enum type type) {
+  return type == TYPE_F32 && b->input->is_wide ? TYPE_F64 : type;
+}
+
 // A register that holds a value before the program starts.
 static uint32_t constant(struct reference_builder *b, struct value value) {
   uint32_t reg = new_register(b);
   union slot *slot = &b->program.registers[reg];
-  if (value.type == TYPE_F32)
+  if (wide(b, value.type) == TYPE_F32)
     slot->f = (float)value.number;
-  else if (value.type == TYPE_F64)
+  else if (type_is_float(value.type))
     slot->d = value.number;
   else if (value.type == TYPE_F16)
     slot->i = half_from_double(value.number);
@@ -164,7 +169,8 @@ static uint32_t convert(struct reference_builder *b, enum code code, uint32_t a,
   return emit_to_new(b, (struct instr){.code = code, .a = a, .shift = shift_of(to)});
 }
 
-static uint32_t emit_cast(struct reference_builder *b, uint32_t a, enum type from, enum type to) {
+// Between the types that registers have.
+static uint32_t cast_register(struct reference_builder *b, uint32_t a, enum type from, enum type to) {
   if (from == to) return a;
   enum type_class source = type_class_of(from), target = type_class_of(to);
   if (source == CLASS_MOVED || target == CLASS_MOVED) {
@@ -173,10 +179,11 @@ static uint32_t emit_cast(struct reference_builder *b, uint32_t a, enum type fro
   }
   if (source == CLASS_STORAGE) { // read to f32, which holds every value of it
     a = convert(b, from == TYPE_F16 ? CODE_HALF_TO_F : CODE_BFLOAT_TO_F, a, to);
-    return emit_cast(b, a, TYPE_F32, to);
+    return cast_register(b, a, TYPE_F32, to);
   }
   bool from_float = source == CLASS_FLOAT, is_unsigned = source == CLASS_UNSIGNED || source == CLASS_BOOL;
-  if (from == TYPE_F32 && to != TYPE_F64) return emit_cast(b, convert(b, CODE_F_TO_D, a, to), TYPE_F64, to);
+  if (from == TYPE_F32 && to != TYPE_F64)
+    return cast_register(b, convert(b, CODE_F_TO_D, a, to), TYPE_F64, to);
   switch (target) {
   case CLASS_BOOL: return convert(b, from_float ? CODE_D_TO_BOOL : CODE_I_TO_BOOL, a, to);
   case CLASS_SIGNED:
@@ -197,10 +204,17 @@ static uint32_t emit_cast(struct reference_builder *b, uint32_t a, enum type fro
   return a;
 }
 
+static uint32_t emit_cast(struct reference_builder *b, uint32_t a, enum type from, enum type to) {
+  return cast_register(b, a, wide(b, from), wide(b, to));
+}
+
 static uint32_t emit_bitcast(struct reference_builder *b, uint32_t a, enum type from, enum type to) {
-  if (from == TYPE_F32 && to != TYPE_F32)
+  if (from == TYPE_F32 && to != TYPE_F32) {
+    a = cast_register(b, a, wide(b, from), from);
     return convert(b, is_signed(to) ? CODE_F_BITS_S : CODE_F_BITS_U, a, to);
-  if (to == TYPE_F32 && from != TYPE_F32) return convert(b, CODE_BITS_F, a, to);
+  }
+  if (to == TYPE_F32 && from != TYPE_F32)
+    return cast_register(b, convert(b, CODE_BITS_F, a, to), to, wide(b, to));
   if (type_bits(to) == 64 || from == to) return a; // the same bits of a register
   return convert(b, is_signed(to) ? CODE_WRAP_S : CODE_WRAP_U, a, to);
 }
@@ -323,7 +337,8 @@ static uint32_t build_load(struct reference_builder *b, const struct ir_expr *e)
   uint32_t *indices = arena_array(&b->arena, uint32_t, e->count + 1);
   for (uint32_t i = 0; i < e->count; i++) indices[i] = build(b, e->args[i]);
   const struct access *access = tensor_access(b, e->mem, indices, e->count);
-  return emit_to_new(b, (struct instr){.code = code, .access = access});
+  uint32_t reg = emit_to_new(b, (struct instr){.code = code, .access = access});
+  return cast_register(b, reg, e->mem->type, wide(b, e->mem->type));
 }
 
 // condition ? yes : no, where only the arm that is chosen may be evaluated.
@@ -400,7 +415,7 @@ static uint32_t build_operation(struct reference_builder *b, const struct ir_exp
   if (e->op == OP_CAST) return emit_cast(b, args[0], from, e->type);
   if (e->op == OP_BITCAST) return emit_bitcast(b, args[0], from, e->type);
   struct instr instr = {.a = args[0], .b = args[1], .c = args[2], .shift = shift_of(from)};
-  instr.code = e->op == OP_SELECT ? CODE_SELECT : choose(e->op, from);
+  instr.code = e->op == OP_SELECT ? CODE_SELECT : choose(e->op, wide(b, from));
   if (instr.code == CODE_CALL_F32 || instr.code == CODE_CALL_F64) instr.function = arith_function_of(e->op);
   if (instr.code == CODE_END)
     fail(b, "in stage '%s': operation '%s' has no meaning for %s", b->stage->label, op_table[e->op].spelling,
@@ -533,6 +548,7 @@ static void build_store(struct reference_builder *b, const struct ir_stage *stag
   struct list jumps = build_guards(b, NULL);
   emit(b, (struct instr){.code = CODE_COUNT_ELEMENT});
   uint32_t value = emit_cast(b, build(b, stage->value), stage->value->type, stage->mem->type);
+  value = cast_register(b, value, wide(b, stage->mem->type), stage->mem->type);
   uint32_t *indices = arena_array(&b->arena, uint32_t, stage->indices.count + 1);
   for (uint32_t i = 0; i < stage->indices.count; i++)
     indices[i] = build(b, list_at(&stage->indices, struct ir_expr, i));
