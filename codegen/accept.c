@@ -152,6 +152,8 @@ static void check_block(struct check *check, const struct list *block) {
     if (stmt->hi) check_expr(check, stmt->hi);
     for (uint32_t k = 0; k < stmt->indices.count; k++)
       check_expr(check, list_at(&stmt->indices, struct ir_expr, k));
+    for (uint32_t k = 0; k < stmt->inputs.count; k++)
+      check_expr(check, list_at(&stmt->inputs, struct ir_expr, k));
     check_block(check, &stmt->body);
     check_block(check, &stmt->otherwise);
   }

@@ -43,9 +43,10 @@ static void use_block(struct uses *uses, const struct list *block) {
     if (stmt->value) use_expr(uses, stmt->value);
     if (stmt->lo) use_expr(uses, stmt->lo);
     if (stmt->hi) use_expr(uses, stmt->hi);
-    if (stmt->kind == IR_STORE) {
+    for (uint32_t k = 0; k < stmt->inputs.count; k++) use_expr(uses, list_at(&stmt->inputs, struct ir_expr, k));
+    if (stmt->kind == IR_STORE || stmt->kind == IR_STORE_WIDE || stmt->kind == IR_LOAD_WIDE) {
       add(uses, &uses->mems, stmt->mem);
-      add(uses, &uses->stored, stmt->mem);
+      if (stmt->kind != IR_LOAD_WIDE) add(uses, &uses->stored, stmt->mem);
       if (!stmt->is_flat) use_strides(uses, stmt->mem);
       for (uint32_t k = 0; k < stmt->indices.count; k++)
         use_expr(uses, list_at(&stmt->indices, struct ir_expr, k));

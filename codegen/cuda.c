@@ -33,6 +33,10 @@ static void helpers(struct cuda *cg, struct text *out, struct list *lines) {
 #include "codegen/cuda_helpers.def"
 #undef H
   };
+  for (uint32_t i = 0; i < cg->wides.count; i++) {
+    append(cg, out, lines, "\n");
+    append(cg, out, lines, list_at(&cg->wides, char, i));
+  }
   for (int i = 0; i < CUDA_HELPER_COUNT; i++)
     if (cg->helpers[i]) {
       append(cg, out, lines, "\n");

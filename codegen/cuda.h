@@ -63,6 +63,7 @@ struct cuda {
   struct range here;               // of the line being written
   uint32_t shown_file, shown_line; // the source line that was last shown as a comment
   bool helpers[CUDA_HELPER_COUNT]; // to be printed
+  struct list wides;               // const char *: structs of wide accesses, to be printed
   bool hex;                        // print unsigned constants as bits
   struct list vars;                // struct cuda_var
   struct list objects;             // struct cuda_object

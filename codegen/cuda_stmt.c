@@ -118,6 +118,57 @@ static void store(struct cuda *cg, const struct ir_stmt *stmt) {
   cuda_line_end(cg);
 }
 
+// The struct that a wide access moves: struct red_4_float { float v[4]; }, aligned to its size.
+static const char *wide_type(struct cuda *cg, const struct ir_mem *mem, uint32_t count) {
+  const char *element = cuda_memory_type(mem->type);
+  char *name = arena_printf(cg->context->arena, "red_%u_%s", count, element);
+  for (char *c = name; *c; c++)
+    if (*c == ' ') *c = '_';
+  const char *text = arena_printf(cg->context->arena, "struct __align__(%u) %s {\n  %s v[%u];\n};\n", count * type_bytes(mem->type), name, element, count);
+  for (uint32_t i = 0; i < cg->wides.count; i++)
+    if (strcmp(list_at(&cg->wides, char, i), text) == 0) return name;
+  list_push(cg->context->arena, &cg->wides, (void *)text);
+  return name;
+}
+
+static void wide_place(struct cuda *cg, const struct ir_stmt *stmt, const char *type, bool is_const) {
+  const struct cuda_object *object = cuda_object(cg, stmt->mem);
+  text_printf(&cg->line, "*(%s%s *)(%s + (", is_const ? "const " : "", type, object ? object->name : stmt->mem->name);
+  cuda_offset(cg, codegen_offset(cg->context->arena, cg->entry, stmt->mem, (struct ir_expr **)stmt->indices.at, stmt->indices.count, stmt->is_flat));
+  put(cg, "))");
+}
+
+static void load_wide(struct cuda *cg, const struct ir_stmt *stmt) {
+  uint32_t live = 0;
+  for (uint32_t i = 0; i < stmt->results.count; i++) live += cuda_var(cg, stmt->results.at[i])->is_live;
+  if (!live) return;
+  const char *type = wide_type(cg, stmt->mem, stmt->results.count);
+  const char *wide = cuda_name(cg, &cg->names, arena_printf(cg->context->arena, "%s_wide", stmt->mem->label), "wide");
+  text_printf(&cg->line, "%s %s = ", type, wide);
+  wide_place(cg, stmt, type, true);
+  put(cg, ";");
+  cuda_line_end(cg);
+  for (uint32_t i = 0; i < stmt->results.count; i++) {
+    struct ir_var *result = stmt->results.at[i];
+    if (!cuda_var(cg, result)->is_live) continue;
+    bool is_bool = result->type == TYPE_BOOL;
+    text_printf(&cg->line, "%s %s = %s.v[%u]%s;", cuda_type(result->type), declare(cg, result), wide, i, is_bool ? " != 0" : "");
+    cuda_line_end(cg);
+  }
+}
+
+static void store_wide(struct cuda *cg, const struct ir_stmt *stmt) {
+  const char *type = wide_type(cg, stmt->mem, stmt->inputs.count);
+  wide_place(cg, stmt, type, false);
+  text_printf(&cg->line, " = %s{{", type);
+  for (uint32_t i = 0; i < stmt->inputs.count; i++) {
+    if (i) put(cg, ", ");
+    cuda_expr(cg, stmt->inputs.at[i], PLACE_ANY, true);
+  }
+  put(cg, "}};");
+  cuda_line_end(cg);
+}
+
 // Whether an expression may have another value in a later iteration.
 static bool may_change(const struct ir_expr *e) {
   if ((e->op == OP_VAR && e->var->kind == VAR_MUTABLE) || e->op == OP_LOAD || e->op == OP_LOAD_FLAT)
@@ -139,7 +190,7 @@ static void loop(struct cuda *cg, const struct ir_stmt *stmt) {
   }
   if (stmt->unroll) {
     put(cg, "#pragma unroll");
-    if (stmt->unroll != UINT32_MAX) text_printf(&cg->line, " %u", stmt->unroll);
+    if (stmt->unroll < UNROLL_VECTOR) text_printf(&cg->line, " %u", stmt->unroll);
     cuda_line_end(cg);
   }
   const char *name = declare(cg, stmt->var);
@@ -181,6 +232,8 @@ static void statement(struct cuda *cg, const struct ir_stmt *stmt) {
   case IR_VAR: declaration(cg, stmt); break;
   case IR_SET: assignment(cg, stmt); break;
   case IR_STORE: store(cg, stmt); break;
+  case IR_LOAD_WIDE: load_wide(cg, stmt); break;
+  case IR_STORE_WIDE: store_wide(cg, stmt); break;
   case IR_FOR: loop(cg, stmt); break;
   case IR_IF: branch(cg, stmt); break;
   case IR_BARRIER:

@@ -47,8 +47,15 @@ static bool find_live(struct cuda *cg, const struct list *block) {
     if (stmt->value) changed |= read_expr(cg, stmt->value);
     if (stmt->lo) changed |= read_expr(cg, stmt->lo);
     if (stmt->hi) changed |= read_expr(cg, stmt->hi);
+    for (uint32_t k = 0; k < stmt->inputs.count; k++)
+      changed |= read_expr(cg, list_at(&stmt->inputs, struct ir_expr, k));
     for (uint32_t k = 0; k < stmt->indices.count; k++)
       changed |= read_expr(cg, list_at(&stmt->indices, struct ir_expr, k));
+    if (stmt->kind == IR_LOAD_WIDE) {
+      struct cuda_object *object = (struct cuda_object *)cuda_object(cg, stmt->mem);
+      changed |= object && !object->is_loaded;
+      if (object) object->is_loaded = true;
+    }
   }
   return changed;
 }

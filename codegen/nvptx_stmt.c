@@ -43,17 +43,19 @@ static LLVMValueRef element(struct nvptx *cg, const struct nvptx_object *object,
   return LLVMBuildInBoundsGEP2(cg->builder, type, object->pointer, &offset, 1, "");
 }
 
+// Nothing writes what this load reads: ld.global.nc.
+static void set_invariant(struct nvptx *cg, LLVMValueRef load) {
+  LLVMValueRef none = LLVMMetadataAsValue(cg->llvm, LLVMMDNodeInContext2(cg->llvm, NULL, 0));
+  LLVMSetMetadata(load, LLVMGetMDKindIDInContext(cg->llvm, "invariant.load", strlen("invariant.load")), none);
+}
+
 LLVMValueRef nvptx_load(struct nvptx *cg, const struct ir_mem *mem, LLVMValueRef offset, struct range range) {
   const struct nvptx_object *object = find_object(cg, mem, range);
   if (!object) return LLVMGetUndef(nvptx_type(cg, mem->type));
   LLVMValueRef value =
       LLVMBuildLoad2(cg->builder, nvptx_memory_type(cg, mem->type), element(cg, object, offset), "");
   LLVMSetAlignment(value, type_bytes(mem->type));
-  if (object->is_constant) { // ld.global.nc
-    LLVMValueRef none = LLVMMetadataAsValue(cg->llvm, LLVMMDNodeInContext2(cg->llvm, NULL, 0));
-    LLVMSetMetadata(value, LLVMGetMDKindIDInContext(cg->llvm, "invariant.load", strlen("invariant.load")),
-                    none);
-  }
+  if (object->is_constant) set_invariant(cg, value);
   if (mem->type == TYPE_BOOL)
     value = LLVMBuildICmp(cg->builder, LLVMIntNE, value, LLVMConstNull(LLVMTypeOf(value)), "");
   return value;
@@ -72,6 +74,43 @@ void nvptx_store(struct nvptx *cg, const struct ir_mem *mem, LLVMValueRef offset
   LLVMSetAlignment(LLVMBuildStore(cg->builder, value, element(cg, object, offset)), type_bytes(mem->type));
 }
 
+// One access of several neighbours, aligned to its size.
+static void build_load_wide(struct nvptx *cg, const struct ir_stmt *stmt) {
+  const struct ir_mem *mem = stmt->mem;
+  const struct nvptx_object *object = find_object(cg, mem, stmt->range);
+  if (!object) return;
+  uint32_t count = stmt->results.count;
+  const struct ir_expr *offset = codegen_offset(cg->context->arena, cg->entry, stmt->mem, (struct ir_expr **)stmt->indices.at, stmt->indices.count, stmt->is_flat);
+  LLVMValueRef wide = LLVMBuildLoad2(cg->builder, LLVMVectorType(nvptx_memory_type(cg, mem->type), count),
+                                     element(cg, object, nvptx_offset(cg, offset)), "");
+  LLVMSetAlignment(wide, count * type_bytes(mem->type));
+  if (object->is_constant) set_invariant(cg, wide);
+  for (uint32_t i = 0; i < count; i++) {
+    LLVMValueRef value = LLVMBuildExtractElement(cg->builder, wide, nvptx_const(cg, TYPE_I32, i), "");
+    if (mem->type == TYPE_BOOL)
+      value = LLVMBuildICmp(cg->builder, LLVMIntNE, value, LLVMConstNull(LLVMTypeOf(value)), "");
+    nvptx_define(cg, stmt->results.at[i], value);
+  }
+}
+
+static void build_store_wide(struct nvptx *cg, const struct ir_stmt *stmt) {
+  const struct ir_mem *mem = stmt->mem;
+  const struct nvptx_object *object = find_object(cg, mem, stmt->range);
+  if (!object) return;
+  uint32_t count = stmt->inputs.count;
+  LLVMTypeRef type = nvptx_memory_type(cg, mem->type);
+  LLVMValueRef wide = LLVMGetUndef(LLVMVectorType(type, count));
+  for (uint32_t i = 0; i < count; i++) {
+    LLVMValueRef value = nvptx_expr(cg, stmt->inputs.at[i]);
+    if (mem->type == TYPE_BOOL) value = LLVMBuildZExt(cg->builder, value, type, "");
+    wide = LLVMBuildInsertElement(cg->builder, wide, value, nvptx_const(cg, TYPE_I32, i), "");
+  }
+  const struct ir_expr *offset = codegen_offset(cg->context->arena, cg->entry, stmt->mem, (struct ir_expr **)stmt->indices.at, stmt->indices.count, stmt->is_flat);
+  nvptx_debug_at(cg, stmt->range);
+  LLVMValueRef store = LLVMBuildStore(cg->builder, wide, element(cg, object, nvptx_offset(cg, offset)));
+  LLVMSetAlignment(store, count * type_bytes(mem->type));
+}
+
 static LLVMBasicBlockRef new_block(struct nvptx *cg, const char *name) {
   return LLVMAppendBasicBlockInContext(cg->llvm, cg->function, name);
 }
@@ -82,11 +121,11 @@ static void add_unroll(struct nvptx *cg, LLVMValueRef branch, uint32_t unroll) {
   if (unroll == 0) return;
   LLVMMetadataRef parts[2];
   const char *name = unroll == 1            ? "llvm.loop.unroll.disable"
-                     : unroll == UINT32_MAX ? "llvm.loop.unroll.full"
+                     : unroll == UINT32_MAX || unroll == UNROLL_VECTOR ? "llvm.loop.unroll.full"
                                             : "llvm.loop.unroll.count";
   unsigned count = 0;
   parts[count++] = LLVMMDStringInContext2(cg->llvm, name, strlen(name));
-  if (unroll > 1 && unroll < UINT32_MAX)
+  if (unroll > 1 && unroll < UNROLL_VECTOR)
     parts[count++] = LLVMValueAsMetadata(LLVMConstInt(LLVMInt32TypeInContext(cg->llvm), unroll, false));
   LLVMMetadataRef self = LLVMTemporaryMDNode(cg->llvm, NULL, 0);
   LLVMMetadataRef loop[2] = {self, LLVMMDNodeInContext2(cg->llvm, parts, count)};
@@ -172,6 +211,8 @@ static void build_stmt(struct nvptx *cg, const struct ir_stmt *stmt) {
     break;
   }
   case IR_STORE: build_store(cg, stmt); break;
+  case IR_LOAD_WIDE: build_load_wide(cg, stmt); break;
+  case IR_STORE_WIDE: build_store_wide(cg, stmt); break;
   case IR_FOR: build_for(cg, stmt); break;
   case IR_IF: build_if(cg, stmt); break;
   case IR_BARRIER: build_barrier(cg); break;

@@ -12,6 +12,8 @@ void codegen_clear_marks(const struct list *block) {
     if (stmt->value) clear_expr(stmt->value);
     if (stmt->lo) clear_expr(stmt->lo);
     if (stmt->hi) clear_expr(stmt->hi);
+    for (uint32_t k = 0; k < stmt->inputs.count; k++) clear_expr(list_at(&stmt->inputs, struct ir_expr, k));
+    for (uint32_t k = 0; k < stmt->results.count; k++) list_at(&stmt->results, struct ir_var, k)->mark = 0;
     for (uint32_t k = 0; k < stmt->indices.count; k++) clear_expr(list_at(&stmt->indices, struct ir_expr, k));
     codegen_clear_marks(&stmt->body);
     codegen_clear_marks(&stmt->otherwise);

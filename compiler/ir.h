@@ -118,7 +118,11 @@ enum ir_stmt_kind {
   IR_ALLREDUCE, // results = reducer over threads of inputs; every thread of the block takes part
   IR_BARRIER,   // block barrier
   IR_SYNCWARP,  // warp barrier, value: the mask
+  IR_LOAD_WIDE, // results = neighbours of mem from indices on, one access aligned to its size: 2, 4, 8 or 16 bytes
+  IR_STORE_WIDE, // neighbours of mem from indices on = inputs, likewise
 };
+// unroll of a loop that is a vector: its copies' accesses are joined by pass `widen`.
+enum { UNROLL_VECTOR = 1u << 30 };
 
 enum allreduce_form { FORM_AUTO, FORM_SHUFFLE, FORM_TREE };
 
@@ -127,15 +131,15 @@ struct ir_stmt {
   struct range range;
   struct ir_var *var;
   struct ir_expr *value; // LET VAR SET STORE; IF: condition; SYNCWARP: mask
-  struct ir_mem *mem;    // STORE
-  struct list indices;   // STORE: struct ir_expr
-  bool is_flat;          // STORE
+  struct ir_mem *mem;    // STORE, LOAD_WIDE, STORE_WIDE
+  struct list indices;   // STORE, LOAD_WIDE, STORE_WIDE: struct ir_expr
+  bool is_flat;          // the same: one flat offset in elements
   struct ir_expr *lo, *hi; // FOR
   uint32_t unroll;         // FOR: 0 as the backend likes, 1 never, UINT32_MAX whole, else the factor
   struct list body, otherwise; // FOR, IF: struct ir_stmt
   struct ir_reducer *reducer;  // ALLREDUCE
-  struct list results;         // ALLREDUCE: struct ir_var, LET
-  struct list inputs;          // ALLREDUCE: struct ir_expr
+  struct list results;         // ALLREDUCE, LOAD_WIDE: struct ir_var, LET
+  struct list inputs;          // ALLREDUCE, STORE_WIDE: struct ir_expr
   uint32_t thread_axes;        // ALLREDUCE: reduced ones, bit 0 x, 1 y, 2 z
   bool result_in_all;          // ALLREDUCE: else only threads whose reduced coordinates are all 0 use it
   enum allreduce_form form;    // ALLREDUCE

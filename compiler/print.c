@@ -75,6 +75,8 @@ static void print_unroll(struct printer *p, uint32_t unroll) {
     text_puts(p->out, " unroll never");
   else if (unroll == UINT32_MAX)
     text_puts(p->out, " unroll whole");
+  else if (unroll == UNROLL_VECTOR)
+    text_puts(p->out, " unroll vector");
   else if (unroll)
     text_printf(p->out, " unroll %u", unroll);
 }
@@ -141,6 +143,21 @@ static void print_if(struct printer *p, const struct ir_stmt *s) {
   close_brace(p);
 }
 
+static void print_wide(struct printer *p, const struct ir_stmt *s) {
+  bool loads = s->kind == IR_LOAD_WIDE;
+  text_puts(p->out, loads ? "load_wide" : "store_wide");
+  text_puts(p->out, s->is_flat ? "_flat " : " ");
+  if (loads) {
+    print_vars(p, &s->results, s->range);
+    text_puts(p->out, " = ");
+  }
+  print_name(p, s->mem ? s->mem->name : NULL);
+  print_exprs(p, &s->indices, "[]");
+  if (loads) return;
+  text_puts(p->out, " = ");
+  print_exprs(p, &s->inputs, "()");
+}
+
 static void print_stmt(struct printer *p, const struct ir_stmt *s) {
   begin_line(p);
   switch (s->kind) {
@@ -161,6 +178,8 @@ static void print_stmt(struct printer *p, const struct ir_stmt *s) {
     text_puts(p->out, "syncwarp ");
     print_expr(p, s->value);
     break;
+  case IR_LOAD_WIDE:
+  case IR_STORE_WIDE: print_wide(p, s); break;
   }
   print_range(p, s->range);
   text_puts(p->out, "\n");

@@ -79,10 +79,11 @@ uint32_t read_unroll(struct reader *r) {
   if (!read_accept_word(r, "unroll")) return 0;
   if (read_accept_word(r, "never")) return 1;
   if (read_accept_word(r, "whole")) return UINT32_MAX;
+  if (read_accept_word(r, "vector")) return UNROLL_VECTOR;
   struct range place = r->scan.token.range;
   uint32_t factor = read_uint(r, "'never', 'whole' or a factor");
-  if (factor < 2 || factor == UINT32_MAX)
-    read_fail(r, place, "a factor of unrolling is at least 2 and at most %u", UINT32_MAX - 1);
+  if (factor < 2 || factor >= UNROLL_VECTOR)
+    read_fail(r, place, "a factor of unrolling is at least 2 and at most %u", UNROLL_VECTOR - 1);
   return factor;
 }
 
@@ -176,6 +177,26 @@ static void read_allreduce(struct reader *r, struct ir_stmt *s) {
   }
 }
 
+static void read_wide(struct reader *r, struct ir_stmt *s) {
+  struct scanner results = r->scan;
+  if (s->kind == IR_LOAD_WIDE) {
+    read_vars(r, VAR_LET, false, &s->results);
+    read_expect(r, '=');
+  }
+  s->mem = read_known_mem(r);
+  read_exprs(r, '[', ']', &s->indices);
+  if (s->kind == IR_STORE_WIDE) {
+    read_expect(r, '=');
+    read_exprs(r, '(', ')', &s->inputs);
+  }
+  s->range = read_range(r);
+  for (uint32_t i = 0; !r->failed && i < s->results.count; i++) {
+    struct ir_var *var = list_at(&s->results, struct ir_var, i);
+    read_declare_var(r, var, results.token.range);
+    read_inherit_range(var, s->range);
+  }
+}
+
 static const char *const statement_words[] = {
     [IR_LET] = "let",
     [IR_VAR] = "var",
@@ -186,6 +207,8 @@ static const char *const statement_words[] = {
     [IR_ALLREDUCE] = "allreduce",
     [IR_BARRIER] = "barrier",
     [IR_SYNCWARP] = "syncwarp",
+    [IR_LOAD_WIDE] = "load_wide",
+    [IR_STORE_WIDE] = "store_wide",
 };
 
 static struct ir_stmt *read_stmt(struct reader *r) {
@@ -194,8 +217,14 @@ static struct ir_stmt *read_stmt(struct reader *r) {
   if (read_accept_word(r, "store_flat")) {
     s->is_flat = true;
     kind = IR_STORE;
+  } else if (read_accept_word(r, "load_wide_flat")) {
+    s->is_flat = true;
+    kind = IR_LOAD_WIDE;
+  } else if (read_accept_word(r, "store_wide_flat")) {
+    s->is_flat = true;
+    kind = IR_STORE_WIDE;
   } else {
-    kind = read_choice(r, statement_words, IR_SYNCWARP + 1, "a statement");
+    kind = read_choice(r, statement_words, IR_STORE_WIDE + 1, "a statement");
   }
   s->kind = (enum ir_stmt_kind)kind;
   switch (s->kind) {
@@ -208,6 +237,8 @@ static struct ir_stmt *read_stmt(struct reader *r) {
   case IR_ALLREDUCE: read_allreduce(r, s); return s;
   case IR_BARRIER: break;
   case IR_SYNCWARP: s->value = read_expr(r); break;
+  case IR_LOAD_WIDE:
+  case IR_STORE_WIDE: read_wide(r, s); return s;
   }
   s->range = read_range(r);
   return s;

@@ -17,6 +17,8 @@ static void name_statement(struct verifier *v, const struct ir_stmt *s) {
   case IR_ALLREDUCE: kind = "allreduce"; break;
   case IR_BARRIER: kind = "barrier"; break;
   case IR_SYNCWARP: kind = "syncwarp"; break;
+  case IR_LOAD_WIDE: kind = "load_wide"; break;
+  case IR_STORE_WIDE: kind = "store_wide"; break;
   }
   v->statement = name ? arena_printf(&v->scratch, "%s '%s'", kind, name) : kind;
   if (s->range.line) v->range = s->range;
@@ -74,6 +76,34 @@ void verify_store(struct verifier *v, const struct ir_mem *mem, const struct lis
   if (value->type != mem->type && !converts)
     verify_fault(v, v->range, "a value of type %s is stored to '%s' of type %s", type_name(value->type),
                  mem->name, type_name(mem->type));
+}
+
+// One access of 2 to 16 bytes, a power of two, that holds two elements or more.
+static void check_wide(struct verifier *v, const struct ir_stmt *s) {
+  const struct ir_mem *mem = s->mem;
+  bool loads = s->kind == IR_LOAD_WIDE;
+  if (!mem || !verify_is_visible(v, mem->name, mem)) {
+    verify_fault(v, v->range, "memory object '%s' is not declared here", mem ? mem->name : "?");
+    return;
+  }
+  uint32_t rank = s->is_flat ? 1 : mem->dims.count, count = loads ? s->results.count : s->inputs.count;
+  uint64_t bytes = (uint64_t)count * type_bytes(mem->type);
+  if (count < 2 || (bytes & (bytes - 1)) || bytes > 16)
+    verify_fault(v, v->range, "a wide access of %u elements of type %s", count, type_name(mem->type));
+  if (s->indices.count != rank)
+    verify_fault(v, v->range, "an access of '%s' takes %u indices, found %u", mem->name, rank, s->indices.count);
+  for (uint32_t i = 0; i < s->indices.count; i++)
+    verify_typed(v, list_at(&s->indices, struct ir_expr, i), PLACE_PROGRAM, v->entry->index_type, "an index");
+  if (mem->space == SPACE_GLOBAL && !loads && !mem->is_output)
+    verify_fault(v, v->range, "tensor '%s' is stored to and is no output", mem->name);
+  for (uint32_t i = 0; i < s->inputs.count; i++)
+    verify_typed(v, list_at(&s->inputs, struct ir_expr, i), PLACE_PROGRAM, mem->type, "a value");
+  for (uint32_t i = 0; i < s->results.count; i++) {
+    const struct ir_var *result = list_at(&s->results, struct ir_var, i);
+    if (result->type != mem->type)
+      verify_fault(v, v->range, "result '%s' has type %s, not %s", result->name, type_name(result->type), type_name(mem->type));
+    declare(v, result, VAR_LET);
+  }
 }
 
 static void check_for(struct verifier *v, const struct ir_stmt *s) {
@@ -143,6 +173,8 @@ static void check_stmt(struct verifier *v, const struct ir_stmt *s) {
   case IR_IF: check_if(v, s); return;
   case IR_ALLREDUCE: check_allreduce(v, s); return;
   case IR_BARRIER: return;
+  case IR_LOAD_WIDE:
+  case IR_STORE_WIDE: check_wide(v, s); return;
   case IR_SYNCWARP: verify_typed(v, s->value, PLACE_PROGRAM, TYPE_U32, "the mask"); return;
   }
   verify_fault(v, v->range, "a statement of no known kind");

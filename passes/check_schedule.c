@@ -232,7 +232,9 @@ static bool check_directive(struct checker *c, const struct ast_directive *sourc
     add_refs(c, directive, &source->refs);
     directive->form = strcmp(source->word.text, "shuffle") == 0 ? FORM_SHUFFLE : strcmp(source->word.text, "tree") == 0 ? FORM_TREE : FORM_AUTO;
     return true;
-  case AST_VECTORIZE: return unsupported(c, source, "vectorize");
+  case AST_VECTORIZE:
+    add_refs(c, add_directive(c, DIRECTIVE_VECTORIZE, source), &source->refs);
+    return true;
   case AST_STAGE: return unsupported(c, source, "stage");
   case AST_CACHE: return unsupported(c, source, "cache");
   case AST_BLOCKS: return unsupported(c, source, "blocks");

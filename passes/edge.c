@@ -107,7 +107,7 @@ static bool is_selectable(const struct list *block) {
   for (uint32_t i = 0; i < block->count; i++) {
     const struct ir_stmt *stmt = block->at[i];
     bool is_local_store = stmt->kind == IR_STORE && stmt->mem->space == SPACE_LOCAL;
-    if (stmt->kind == IR_FOR ? !is_selectable(&stmt->body) : stmt->kind != IR_LET && stmt->kind != IR_SET && !is_local_store) return false;
+    if (stmt->kind == IR_FOR ? !is_selectable(&stmt->body) : stmt->kind != IR_LET && stmt->kind != IR_LOAD_WIDE && stmt->kind != IR_SET && !is_local_store) return false;
   }
   return true;
 }
@@ -170,7 +170,7 @@ static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
   for (uint32_t i = 0; i < e->scope.count; i++) add_fact(e, &facts, e->scope.at[i]);
   add_fact(e, &facts, loop);
   if (!ir_const_is(loop->lo, 0) || has_collective(&loop->body) || !find_candidate(e, loop, &facts, &loop->body, &c)) return 1;
-  if (loop->unroll == UINT32_MAX) {
+  if (loop->unroll == UINT32_MAX || loop->unroll == UNROLL_VECTOR) {
     if (c.guard->value->args[0]->op != OP_VAR || !is_selectable(&c.guard->body)) return 1;
     select_guard(e, &loop->body, c.guard);
     struct ir_stmt *test = ir_stmt(e->arena, IR_IF, loop->range);

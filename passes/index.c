@@ -44,7 +44,7 @@ static struct ir_expr *flatten_load(struct arena *arena, struct ir_expr *e, void
 static void flatten_stores(struct flatten *f, struct list *block) {
   for (uint32_t i = 0; i < block->count; i++) {
     struct ir_stmt *stmt = block->at[i];
-    if (stmt->kind == IR_STORE && !stmt->is_flat) {
+    if (stmt->mem && !stmt->is_flat) {
       note_tensor(f, stmt->mem);
       struct ir_expr *offset = flat_offset(f->arena, stmt->mem, (struct ir_expr **)stmt->indices.at, stmt->indices.count);
       stmt->indices = (struct list){0};

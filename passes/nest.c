@@ -608,13 +608,13 @@ static void emit_loop(struct nest *n, const struct list *works, uint32_t from, u
   loop->var = ir_new_var(n->kernel, VAR_AXIS, TYPE_INDEX, axis->var->label);
   loop->lo = index_int(n, 0);
   loop->hi = here(n, axis->extent);
-  loop->unroll = axis->bind == BIND_VECTOR ? UINT32_MAX : axis->unroll;
+  loop->unroll = axis->bind == BIND_VECTOR ? UNROLL_VECTOR : axis->unroll;
   for (uint32_t i = 0; i < run.count; i++) { // a loop that indexes an array kept in registers is unrolled whole
     struct work *w = run.at[i];
     for (uint32_t k = 0; k < w->inner_axes.count; k++)
-      if (w->inner_axes.at[k] == axis) loop->unroll = UINT32_MAX;
+      if (w->inner_axes.at[k] == axis && axis->bind != BIND_VECTOR) loop->unroll = UINT32_MAX;
     for (uint32_t k = 0; k < w->kept_axes.count; k++)
-      if (w->kept_axes.at[k] == axis) loop->unroll = UINT32_MAX;
+      if (w->kept_axes.at[k] == axis && axis->bind != BIND_VECTOR) loop->unroll = UINT32_MAX;
   }
   list_push(n->arena, body, loop);
   axis->var->subst = ir_ref(n->arena, loop->var);

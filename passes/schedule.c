@@ -185,6 +185,29 @@ static void put_axis(struct scheduler *s, struct ir_stage *stage, uint32_t place
 static void schedule_facts(struct scheduler *s, struct facts *facts) {
   facts_init(facts, s->arena);
   if (s->entry->when) facts_add_condition(facts, s->entry->when);
+  for (uint32_t i = 0; i < s->entry->assumptions.count; i++)
+    facts_add_condition(facts, list_at(&s->entry->assumptions, struct ir_requirement, i)->condition);
+}
+
+// Whether a later directive vectorises the axis of this name.
+static bool is_vectorized(struct scheduler *s, const struct ir_directive *directive, const char *label) {
+  bool is_later = false;
+  for (uint32_t i = 0; i < s->entry->directives.count; i++) {
+    struct ir_directive *other = s->entry->directives.at[i];
+    for (uint32_t k = 0; is_later && other->kind == DIRECTIVE_VECTORIZE && k < other->axes.count; k++)
+      if (strcmp(other->axes.at[k], label) == 0) return true;
+    if (other == directive) is_later = true;
+  }
+  return false;
+}
+
+static void assume_divides(struct scheduler *s, struct ir_expr *extent, struct ir_expr *factor, struct range range) {
+  struct ir_requirement *assumption = arena_new(s->arena, struct ir_requirement);
+  struct ir_expr *rest = ir_binary(s->arena, OP_MOD, ir_cast(s->arena, TYPE_I64, extent), ir_cast(s->arena, TYPE_I64, factor));
+  assumption->condition = ir_binary(s->arena, OP_EQ, rest, ir_int(s->arena, TYPE_I64, 0));
+  assumption->message = "a vectorised axis is not made of whole vectors";
+  assumption->range = range;
+  list_push(s->arena, &s->entry->assumptions, assumption);
 }
 
 static bool split_axis(struct scheduler *s, const struct ir_directive *directive, struct ir_axis *axis, struct range range) {
@@ -208,6 +231,10 @@ static bool split_axis(struct scheduler *s, const struct ir_directive *directive
   struct facts facts;
   schedule_facts(s, &facts);
   bool is_exact = prove_divides(&facts, parts, extent) || axis->is_guarded;
+  if (!is_exact && !s->entry->is_general && is_vectorized(s, directive, directive->names.at[1])) {
+    assume_divides(s, extent, parts, directive->range); // whole vectors; the general entry takes the other sizes
+    is_exact = true;
+  }
   if (is_exact && !axis->is_guarded && directive->kind == DIRECTIVE_SPLIT_BY) outer = ir_binary(arena, OP_DIV, extent, factor);
   struct ir_axis *o = new_axis(s, directive->names.at[0], outer, directive->range);
   struct ir_axis *i = new_axis(s, directive->names.at[1], inner, directive->range);
@@ -491,6 +518,26 @@ static bool apply_allreduce(struct scheduler *s, const struct ir_directive *dire
   return found;
 }
 
+static bool apply_vectorize(struct scheduler *s, const struct ir_directive *directive) {
+  for (uint32_t n = 0; n < directive->axes.count; n++) {
+    struct list axes = {0};
+    struct range range = *list_at(&directive->axis_places, struct range, n);
+    if (!find_axes(s, directive, n, &axes)) return false;
+    for (uint32_t i = 0; i < axes.count; i++) {
+      struct ir_axis *axis = axes.at[i];
+      if (!is_free(s, axis, range)) return false;
+      if (!ir_is_const(axis->extent) || axis->extent->integer > 64) {
+        diag_error(s->diag, ERROR_EXTENT, range, "axis '%s' is vectorised and its extent is not a constant of at most 64", axis->var->label);
+        diag_note(s->diag, (struct range){0}, "split it first: split %s by 4 -> %so, %sv;", axis->var->label, axis->var->label, axis->var->label);
+        return false;
+      }
+      axis->bind = BIND_VECTOR;
+      axis->bound_at = directive->range;
+    }
+  }
+  return true;
+}
+
 static bool apply(struct scheduler *s, const struct ir_directive *directive) {
   switch (directive->kind) {
   case DIRECTIVE_SPLIT_BY: case DIRECTIVE_SPLIT_INTO: return apply_split(s, directive);
@@ -499,7 +546,8 @@ static bool apply(struct scheduler *s, const struct ir_directive *directive) {
   case DIRECTIVE_BIND: return apply_bind(s, directive);
   case DIRECTIVE_UNROLL: return apply_unroll(s, directive);
   case DIRECTIVE_ALLREDUCE: return apply_allreduce(s, directive);
-  case DIRECTIVE_VECTORIZE: case DIRECTIVE_JOIN: break;
+  case DIRECTIVE_VECTORIZE: return apply_vectorize(s, directive);
+  case DIRECTIVE_JOIN: break;
   }
   diag_error(s->diag, ERROR_UNSUPPORTED, directive->range, "this directive is not lowered by this version");
   return false;

@@ -30,6 +30,12 @@ static void number_vars(struct counter *c, const struct list *block) {
       stmt->var->mark = c->uses.count;
       stmt->var->subst = NULL;
     }
+    for (uint32_t k = 0; k < stmt->results.count; k++) {
+      struct ir_var *result = stmt->results.at[k];
+      list_push(c->arena, &c->uses, arena_new(c->arena, struct use));
+      result->mark = c->uses.count;
+      result->subst = NULL;
+    }
     number_vars(c, &stmt->body);
     number_vars(c, &stmt->otherwise);
   }
@@ -136,7 +142,14 @@ static bool simplify_block(struct counter *c, struct list *block) {
         drop = true;
       }
       break;
-    case IR_SET: case IR_STORE: case IR_ALLREDUCE: case IR_BARRIER: case IR_SYNCWARP: break;
+    case IR_LOAD_WIDE:
+      drop = true;
+      for (uint32_t k = 0; k < stmt->results.count; k++) {
+        struct use *result = use_of(&c->uses, stmt->results.at[k]);
+        if (!result || result->reads) drop = false;
+      }
+      break;
+    case IR_STORE_WIDE: case IR_SET: case IR_STORE: case IR_ALLREDUCE: case IR_BARRIER: case IR_SYNCWARP: break;
     }
     changed |= drop;
     if (!drop) list_push(c->arena, &out, stmt);
