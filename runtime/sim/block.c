@@ -14,6 +14,7 @@ void sim_block_destroy(struct sim_block *block) {
       struct sim_warp *warp = &block->warps[w];
       free(warp->file);
       free(warp->special);
+      free(warp->frames);
       free(warp->pairs);
       sim_copies_free(warp);
       for (unsigned l = 0; l < SIM_LANES; l++) {
@@ -124,6 +125,7 @@ static void warp_start(struct sim_warp *warp) {
     warp->copy_group[l] = 0;
   }
   warp->copy_count = 0;
+  warp->frame_count = 0;
   warp->live = warp->exists;
   warp->split_count = 1;
   warp->running = 0;

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#define MOST_FILE (64u << 20)  // bytes of registers of a warp
-#define MOST_LOCAL (32u << 20) // bytes of local memory of a lane
+#define MOST_FILE (4u << 20)     // bytes of registers of a warp
+#define MOST_LOCAL (512u << 10) // bytes of local memory of a lane
 
 bool sim_local_reserve(struct sim_warp *warp, uint32_t bytes) {
   if (bytes <= warp->local_bytes) return true;
@@ -33,6 +33,40 @@ static bool reserve_file(struct sim_warp *warp, size_t bytes) {
   warp->file = file;
   warp->file_bytes = size;
   return true;
+}
+
+// The frame of a function called from a frame: one that other lanes have already, or one above all. SIM_NONE when
+// memory is short.
+static uint32_t frame_of(struct sim_warp *warp, uint32_t function, uint32_t parent, uint32_t top, uint32_t mask) {
+  for (size_t i = 0; i < warp->frame_count; i++) {
+    struct sim_frame *frame = &warp->frames[i];
+    if (frame->function != function || frame->parent != parent || !(frame->mask & warp->live)) continue;
+    frame->mask |= mask;
+    return frame->base;
+  }
+  while (warp->frame_count > 0 && !(warp->frames[warp->frame_count - 1].mask & warp->live)) warp->frame_count--;
+  if (warp->frame_count == warp->frame_room) {
+    size_t room = warp->frame_room ? 2 * warp->frame_room : 8;
+    struct sim_frame *grown = realloc(warp->frames, room * sizeof *grown);
+    if (!grown) return SIM_NONE;
+    warp->frames = grown;
+    warp->frame_room = room;
+  }
+  if (warp->frame_count > 0) {
+    const struct sim_frame *last = &warp->frames[warp->frame_count - 1];
+    top = last->base + last->bytes;
+  }
+  top = (top + 15) & ~15u;
+  uint32_t bytes = warp->module->functions[function].frame_bytes;
+  warp->frames[warp->frame_count++] = (struct sim_frame){top, bytes, function, parent, mask};
+  return top;
+}
+
+static void leave_frame(struct sim_warp *warp, uint32_t base, uint32_t mask) {
+  for (size_t i = warp->frame_count; i-- > 0;) {
+    if (warp->frames[i].base == base) warp->frames[i].mask &= ~mask;
+  }
+  while (warp->frame_count > 0 && !(warp->frames[warp->frame_count - 1].mask & warp->live)) warp->frame_count--;
 }
 
 static bool fail(struct sim_warp *warp, struct sim_split *split, const struct sim_op *op, const char *text) {
@@ -97,12 +131,12 @@ bool sim_call(struct sim_warp *warp, struct sim_split *split, const struct sim_o
   if (arguments != callee->parameter_count || (uint32_t)list[SIM_CALL_RESULTS] != callee->result_count) {
     return fail(warp, split, op, "the call's arguments are not those of the function");
   }
-  size_t frame = split->frame + ((caller->frame_bytes + 15) & ~15u);
   uint32_t local = split->local + caller->local_bytes;
-  if (frame + callee->frame_bytes > MOST_FILE || local + (size_t)callee->local_bytes > MOST_LOCAL) {
+  uint32_t frame = frame_of(warp, target, split->frame, warp->block->launch->function->frame_bytes, split->mask);
+  if (frame != SIM_NONE && (frame + (size_t)callee->frame_bytes > MOST_FILE || local + (size_t)callee->local_bytes > MOST_LOCAL)) {
     return fail(warp, split, op, "calls nest too deeply");
   }
-  if (!reserve_file(warp, frame + callee->frame_bytes) || !sim_local_reserve(warp, local + callee->local_bytes)) {
+  if (frame == SIM_NONE || !reserve_file(warp, frame + (size_t)callee->frame_bytes) || !sim_local_reserve(warp, local + callee->local_bytes)) {
     atomic_store(&warp->block->launch->out_of_memory, true);
     warp->block->is_stopped = true;
     return false;
@@ -144,7 +178,7 @@ bool sim_call(struct sim_warp *warp, struct sim_split *split, const struct sim_o
     linkage[SIM_LANES + l] = split->frame;
     linkage[2 * SIM_LANES + l] = split->local;
   }
-  split->frame = (uint32_t)frame;
+  split->frame = frame;
   split->local = local;
   split->pc = callee->start;
   return true;
@@ -179,6 +213,7 @@ bool sim_return(struct sim_warp *warp, struct sim_split *split) {
       return fail(warp, split, call, "a result is of the wrong kind");
     }
   }
+  leave_frame(warp, split->frame, same);
   split->pc = pc;
   split->frame = frame;
   split->local = local;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MOST_LOCAL (16u << 20) // bytes of local memory of one frame
+#define MOST_LOCAL (512u << 10) // bytes of local memory of one frame
 
 const struct sim_opcode sim_opcodes[] = {
 #define SIM_OPCODE(name, decode, class_) {name, decode, SIM_CLASS_##class_},

@@ -374,6 +374,16 @@ struct sim_clock;
 
 struct sim_copy; // an asynchronous copy under way
 
+// A called function's registers in the register file, and the lanes that have them on their stack. Lanes in
+// different functions need different places, because a register's lanes lie as its width says.
+struct sim_frame {
+  uint32_t base;
+  uint32_t bytes;
+  uint32_t function;
+  uint32_t parent; // the caller's base
+  uint32_t mask;
+};
+
 struct sim_warp {
   unsigned char *base[4]; // frame, constants, special registers
   struct sim_block *block;
@@ -390,6 +400,9 @@ struct sim_warp {
   struct sim_rng rng;
   unsigned char *file; // registers
   size_t file_bytes;
+  struct sim_frame *frames; // of called functions, by base
+  size_t frame_count;
+  size_t frame_room;
   unsigned char *special;
   uint32_t frame_local; // offset in local memory of the running split's frame
   unsigned char *local[SIM_LANES];         // local memory
