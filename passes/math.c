@@ -1,19 +1,23 @@
 // math: lowers division, shifts and functions to what machines do; contracts products and sums to fma.
 //
-//   set total = add(total, mul(x, y))         set total = fma(x, y, total)
-//   let q: i32 = div(a, k)                    let by_zero: bool = eq(k, 0)
-//   let s: u32 = shl(x, c)             ->     ...
-//                                             let q: i32 = select(by_zero, -1, select(by_minus, neg(a),
-//                                             quo(a, divisor))) let s: u32 = shl(x, and(c, 31))
+//   set total = add(total, mul(x, y))     set total = fma(x, y, total)
+//   store B[i] = div(a, k)                let by_zero: bool = eq(k, 0)
+//                                         let by_minus: bool = eq(k, -1)
+//                                   ->    store B[i] = select(by_zero, -1, select(by_minus, neg(a), quo(a,
+//                                                      select(or(by_zero, by_minus), 1, k))))
+//   let s: u32 = shl(x, c)                let s: u32 = shl(x, and(c, 31))
+//   let r: f32 = log2(v)                  let log2_small: bool = lt(v, 0x1p-126)
+//                                         ...
+//                                         let r: f32 = select(and(gt(v, 0), lt(v, inf)), log2_y, log2_odd)
 //
-// Requires LEVEL_PROGRAM without type index. Afterwards no DIV or MOD of integers is left, the counts of
-// shifts are below the width, and, unless contraction is off, no float ADD or SUB has a product as an
-// operand. Keeps the order of statements; puts LETs in front of those that need them. The module's reducers
-// are lowered together with its first entry, for the passes that inline them later. Breaks nothing. Linear in
-// the program.
+// Requires LEVEL_PROGRAM without type index. Afterwards no DIV or MOD of integers and none of mathlib's
+// functions is left, the counts of shifts are below the width, and, unless contraction is off, no float ADD
+// or SUB that the program had takes a product. Keeps the order of statements; puts LETs in front of those
+// that need them. The module's reducers are lowered together with its first entry, for the passes that inline
+// them later. Breaks nothing. Linear in the program and in the length of the expansions.
 //
-// Small integers need nothing here: backends wrap each operation at its width. Divisions by sizes stay QUO
-// and REM.
+// Contraction comes first: the expansions of functions are exact as they are written. Small integers need
+// nothing here: backends wrap each operation at its width. Divisions by sizes stay QUO and REM.
 #include "passes/math_lower.h"
 
 #include <string.h>
@@ -32,6 +36,31 @@ struct ir_expr *math_repeatable(struct math *m, struct ir_expr *e, const char *l
   return ir_ref(m->arena, var);
 }
 
+// pow(x, n) where that is one operation, more exact than the function; else NULL.
+static struct ir_expr *plain_power(struct arena *arena, struct ir_expr *x, const struct ir_expr *y) {
+  if (y->number == 2) return ir_binary(arena, OP_MUL, x, x);
+  if (y->number == 1) return x;
+  if (y->number == 0) return ir_float(arena, x->type, 1);
+  return y->number == -1 ? ir_binary(arena, OP_DIV, ir_float(arena, x->type, 1), x) : NULL;
+}
+
+// A function's expansion, its LETs in front of the statement.
+static struct ir_expr *expand(struct math *m, struct ir_expr *e) {
+  const struct ir_function **function = &m->functions[e->op][e->type == TYPE_F64];
+  if (!*function) *function = mathlib_function(m->arena, e->op, e->type);
+  struct ir_expr *arguments[2], *result;
+  if (e->op == OP_POW && e->args[1]->op == OP_CONST) {
+    arguments[0] = math_repeatable(m, e->args[0], "pow_x");
+    result = plain_power(m->arena, arguments[0], e->args[1]);
+    if (result) return result;
+  }
+  for (uint32_t i = 0; i < e->count; i++)
+    arguments[i] =
+        math_repeatable(m, e->args[i], arena_printf(m->arena, "%s_%c", op_table[e->op].spelling, "xy"[i]));
+  ir_inline(m->kernel, *function, arguments, m->out, m->range, &result);
+  return result;
+}
+
 static struct ir_expr *lower_call(struct math *m, struct ir_expr *e) {
   for (uint32_t i = 0; i < m->known.count; i++) {
     struct math_known *known = list_at(&m->known, struct math_known, i);
@@ -39,7 +68,7 @@ static struct ir_expr *lower_call(struct math *m, struct ir_expr *e) {
   }
   struct math_known *known = arena_new(m->arena, struct math_known);
   known->call = e;
-  known->result = math_divide(m, e);
+  known->result = type_is_integer(e->type) ? math_divide(m, e) : expand(m, e);
   list_push(m->arena, &m->known, known);
   return known->result;
 }
@@ -51,7 +80,7 @@ static struct ir_expr *lower_node(struct arena *arena, struct ir_expr *e, void *
   case OP_MOD: return type_is_integer(e->type) ? lower_call(state, e) : e;
   case OP_SHL:
   case OP_SHR: return math_shift(state, e);
-  default: return e;
+  default: return mathlib_has(e->op, e->type) ? lower_call(state, e) : e;
   }
 }
 

@@ -2,6 +2,7 @@
 #ifndef RED_PASSES_MATH_LOWER_H
 #define RED_PASSES_MATH_LOWER_H
 
+#include "compiler/mathlib.h"
 #include "compiler/pass.h"
 
 struct math {
@@ -12,6 +13,7 @@ struct math {
   struct range range;           // of the current statement
   struct list positive;         // struct ir_expr: known to be above 0 here
   struct list known;            // struct math_known: what this statement has computed so far
+  const struct ir_function *functions[OP_COUNT][2]; // of f32 and f64; NULL until used
 };
 
 // A lowered operation of the current statement, so that equal ones are computed once.
