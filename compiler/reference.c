@@ -23,6 +23,13 @@ static bool size_value(const struct ir_kernel *kernel, const struct ir_expr *e, 
   return arith_fold(e->op, e->type, args, e->count, out);
 }
 
+const struct ir_expr *reference_unwrap(const struct ir_expr *e) {
+  while (e->op == OP_CAST && type_class_of(e->type) == CLASS_STORAGE && e->args[0]->op == OP_CAST &&
+         type_is_float(e->args[0]->type) && e->args[0]->args[0]->type == e->type)
+    e = e->args[0]->args[0];
+  return e;
+}
+
 bool reference_size(const struct ir_kernel *kernel, const struct ir_expr *e, const int64_t *sizes,
                     int64_t *out) {
   struct value value;

@@ -29,6 +29,10 @@ bool reference_run(const struct ir_kernel *kernel, const struct ir_entry *entry,
                    const struct reference_input *input, struct reference_count *count, char *error,
                    size_t error_bytes);
 
+// The expression without a storage type's way to a float and back, which changes no bit but for a signalling
+// NaN's: a copy is a move. f16(f32(x)) is x where x is an f16.
+const struct ir_expr *reference_unwrap(const struct ir_expr *e);
+
 // An integer expression over sizes alone, such as a dimension of a tensor. False where it mentions anything
 // else.
 bool reference_size(const struct ir_kernel *kernel, const struct ir_expr *e, const int64_t *sizes,

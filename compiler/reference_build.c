@@ -425,6 +425,7 @@ static uint32_t build_operation(struct reference_builder *b, const struct ir_exp
 
 static uint32_t build(struct reference_builder *b, const struct ir_expr *e) {
   if (b->failed) return 0;
+  e = reference_unwrap(e);
   if (e->op == OP_VAR) {
     uint32_t reg = table_get(&b->registers, e->var);
     return reg != NONE ? reg : build_var(b, e->var);

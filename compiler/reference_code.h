@@ -19,20 +19,22 @@
 #define CODE_ELEMENTS(X)                                                                                     \
   X(I8, int8_t, i)                                                                                           \
   X(I16, int16_t, i)                                                                                         \
-  X(I32, int32_t, i) X(I64, int64_t, i) X(U8, uint8_t, i) X(U16, uint16_t, i) X(U32, uint32_t, i)            \
-      X(F32, float, f) X(F64, double, d)
+  X(I32, int32_t, i)                                                                                         \
+  X(I64, int64_t, i) X(U8, uint8_t, i) X(U16, uint16_t, i) X(U32, uint32_t, i) X(F32, float, f)              \
+      X(F64, double, d)
 // Conversions: X(NAME, to member, from member, EXPR of a).
 #define CODE_CONVERSIONS(X)                                                                                  \
   X(I_TO_F, f, i, (float)a)                                                                                  \
   X(U_TO_F, f, i, (float)(uint64_t)a)                                                                        \
-  X(I_TO_D, d, i, (double)a) X(U_TO_D, d, i, (double)(uint64_t)a) X(F_TO_D, d, f, (double)a)                 \
-      X(D_TO_F, f, d, (float)a) X(HALF_TO_F, f, i, half_to_float((uint16_t)a))                               \
-          X(BFLOAT_TO_F, f, i, bfloat_to_float((uint16_t)a)) X(D_TO_HALF, i, d, half_from_double(a))         \
-              X(D_TO_BFLOAT, i, d, bfloat_from_double(a)) X(D_TO_BOOL, i, d, a != 0)                         \
-                  X(I_TO_BOOL, i, i, a != 0) X(NOT_BOOL, i, i, !a) X(F_NEG, f, f, -a) X(D_NEG, d, d, -a)     \
-                      X(F_ABS, f, f, fabsf(a)) X(D_ABS, d, d, fabs(a)) X(F_SQRT, f, f, sqrtf(a))             \
-                          X(F_ISNAN, i, f, isnan(a) != 0) X(D_ISNAN, i, d, isnan(a) != 0)                    \
-                              X(F_ISINF, i, f, isinf(a) != 0) X(D_ISINF, i, d, isinf(a) != 0)
+  X(I_TO_D, d, i, (double)a)                                                                                 \
+  X(U_TO_D, d, i, (double)(uint64_t)a) X(F_TO_D, d, f, (double)a) X(D_TO_F, f, d, (float)a)                  \
+      X(HALF_TO_F, f, i, half_to_float((uint16_t)a)) X(BFLOAT_TO_F, f, i, bfloat_to_float((uint16_t)a))      \
+          X(D_TO_HALF, i, d, half_from_double(a)) X(D_TO_BFLOAT, i, d, bfloat_from_double(a))                \
+              X(D_TO_BOOL, i, d, a != 0) X(I_TO_BOOL, i, i, a != 0) X(NOT_BOOL, i, i, !a) X(F_NEG, f, f, -a) \
+                  X(D_NEG, d, d, -a) X(F_ABS, f, f, fabsf(a)) X(D_ABS, d, d, fabs(a))                        \
+                      X(F_SQRT, f, f, sqrtf(a)) X(F_ISNAN, i, f, isnan(a) != 0)                              \
+                          X(D_ISNAN, i, d, isnan(a) != 0) X(F_ISINF, i, f, isinf(a) != 0)                    \
+                              X(D_ISINF, i, d, isinf(a) != 0)
 
 enum code {
 #define X(name, expr) CODE_##name##_F32, CODE_##name##_F64,

@@ -1,5 +1,6 @@
 #include "compiler/run_compare.h"
 
+#include "compiler/reference.h"
 #include "compiler/run_element.h"
 
 #include <math.h>
@@ -55,8 +56,8 @@ enum exactness compare_exactness(const struct ir_kernel *kernel, const struct ir
     }
     if (stage->kind != STAGE_STORE) continue;
     ir_visit_expr(stage->value, find_rounding, &rounds);
-    if (stage->mem == output && (stage->value->op != OP_LOAD || stage->value->type != output->type))
-      only_moves = false;
+    const struct ir_expr *moved = reference_unwrap(stage->value);
+    if (stage->mem == output && (moved->op != OP_LOAD || moved->type != output->type)) only_moves = false;
   }
   if (only_moves ||
       (type_class_of(output->type) != CLASS_FLOAT && type_class_of(output->type) != CLASS_STORAGE))

@@ -28,9 +28,11 @@ static struct value cast(enum type to, struct value a) {
   return out;
 }
 
-// The bits of a float of a narrow format: sign, exponent of `exponent_bits`, mantissa; computed from the definition.
+// The bits of a float of a narrow format: sign, exponent of `exponent_bits`, mantissa; computed from the
+// definition.
 static double half_by_definition(uint32_t bits, int exponent_bits, int mantissa_bits) {
-  int exponent = (int)(bits >> mantissa_bits) & ((1 << exponent_bits) - 1), bias = (1 << (exponent_bits - 1)) - 1;
+  int exponent = (int)(bits >> mantissa_bits) & ((1 << exponent_bits) - 1),
+      bias = (1 << (exponent_bits - 1)) - 1;
   double mantissa = (double)(bits & ((1u << mantissa_bits) - 1)), sign = bits >> 15 ? -1 : 1;
   if (exponent == (1 << exponent_bits) - 1) return mantissa != 0 ? (double)NAN : sign * (double)INFINITY;
   if (exponent == 0) return sign * ldexp(mantissa, 1 - bias - mantissa_bits);
@@ -42,7 +44,8 @@ Test(arith, every_f16_and_bf16_by_definition) {
     double f16 = half_by_definition(bits, 5, 10), bf16 = half_by_definition(bits, 8, 7);
     double got = (double)half_to_float((uint16_t)bits), got_bf = (double)bfloat_to_float((uint16_t)bits);
     cr_assert(isnan(f16) ? isnan(got) : got == f16 && signbit(got) == signbit(f16), "f16 %04x", bits);
-    cr_assert(isnan(bf16) ? isnan(got_bf) : got_bf == bf16 && signbit(got_bf) == signbit(bf16), "bf16 %04x", bits);
+    cr_assert(isnan(bf16) ? isnan(got_bf) : got_bf == bf16 && signbit(got_bf) == signbit(bf16), "bf16 %04x",
+              bits);
     if (!isnan(f16)) cr_assert_eq(half_from_double(f16), bits, "f16 %04x", bits);
     if (!isnan(bf16)) cr_assert_eq(bfloat_from_double(bf16), bits, "bf16 %04x", bits);
     if (isnan(f16)) cr_assert_eq(half_from_double(got), bits | 0x200, "f16 NaN %04x", bits);
@@ -52,14 +55,16 @@ Test(arith, every_f16_and_bf16_by_definition) {
 // Between two neighbours: the nearer one, at the midpoint the even one; also one double beyond the midpoint.
 Test(arith, f16_and_bf16_round_to_nearest_even) {
   for (uint32_t bits = 0; bits < 0x7c00; bits++) {
-    double a = half_by_definition(bits, 5, 10), b = bits == 0x7bff ? 65536 : half_by_definition(bits + 1, 5, 10), middle = (a + b) / 2;
+    double a = half_by_definition(bits, 5, 10),
+           b = bits == 0x7bff ? 65536 : half_by_definition(bits + 1, 5, 10), middle = (a + b) / 2;
     cr_assert_eq(half_from_double(middle), bits + (bits & 1), "%04x", bits);
     cr_assert_eq(half_from_double(nextafter(middle, 0)), bits);
     cr_assert_eq(half_from_double(nextafter(middle, 1e9)), bits + 1);
     cr_assert_eq(half_from_double(-nextafter(middle, 1e9)), 0x8000 | (bits + 1));
   }
   for (uint32_t bits = 0; bits < 0x7f80; bits++) {
-    double a = half_by_definition(bits, 8, 7), b = bits == 0x7f7f ? 0x1p128 : half_by_definition(bits + 1, 8, 7), middle = (a + b) / 2;
+    double a = half_by_definition(bits, 8, 7),
+           b = bits == 0x7f7f ? 0x1p128 : half_by_definition(bits + 1, 8, 7), middle = (a + b) / 2;
     cr_assert_eq(bfloat_from_double(middle), bits + (bits & 1), "%04x", bits);
     cr_assert_eq(bfloat_from_double(nextafter(middle, 0)), bits);
     cr_assert_eq(bfloat_from_double(nextafter(middle, 1e39)), bits + 1);
@@ -81,12 +86,22 @@ Test(arith, eight_bits_exhaustively) {
         struct {
           enum op op;
           int value;
-        } table[] = {{OP_ADD, a + b}, {OP_SUB, a - b}, {OP_MUL, a * b}, {OP_DIV, div}, {OP_MOD, mod}, {OP_MIN, a < b ? a : b},
-                     {OP_MAX, a > b ? a : b}, {OP_AND, a & b}, {OP_OR, a | b}, {OP_XOR, a ^ b}, {OP_SHL, a * (1 << count)},
+        } table[] = {{OP_ADD, a + b},
+                     {OP_SUB, a - b},
+                     {OP_MUL, a * b},
+                     {OP_DIV, div},
+                     {OP_MOD, mod},
+                     {OP_MIN, a < b ? a : b},
+                     {OP_MAX, a > b ? a : b},
+                     {OP_AND, a & b},
+                     {OP_OR, a | b},
+                     {OP_XOR, a ^ b},
+                     {OP_SHL, a * (1 << count)},
                      {OP_SHR, a >> count}};
         for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
           int wrapped = is_signed ? (int8_t)table[i].value : (uint8_t)table[i].value;
-          cr_assert_eq(integers(table[i].op, type, a, b), wrapped, "%s %d %d", op_table[table[i].op].spelling, a, b);
+          cr_assert_eq(integers(table[i].op, type, a, b), wrapped, "%s %d %d", op_table[table[i].op].spelling,
+                       a, b);
         }
         cr_assert_eq(integers(OP_LT, type, a, b), a < b);
         cr_assert_eq(integers(OP_LE, type, a, b), a <= b);
@@ -102,8 +117,33 @@ Test(arith, eight_bits_exhaustively) {
   }
 }
 
-static const int64_t edges[] = {0, 1, -1, 2, -2, 3, 7, 8, 63, 64, 65, 127, 128, 255, 256, 32767, 32768, 65535, 2147483647, -2147483648LL,
-                                2147483648LL, 4294967295LL, 4294967296LL, 4611686018427387904LL, INT64_MAX, INT64_MAX - 1, INT64_MIN,
+static const int64_t edges[] = {0,
+                                1,
+                                -1,
+                                2,
+                                -2,
+                                3,
+                                7,
+                                8,
+                                63,
+                                64,
+                                65,
+                                127,
+                                128,
+                                255,
+                                256,
+                                32767,
+                                32768,
+                                65535,
+                                2147483647,
+                                -2147483648LL,
+                                2147483648LL,
+                                4294967295LL,
+                                4294967296LL,
+                                4611686018427387904LL,
+                                INT64_MAX,
+                                INT64_MAX - 1,
+                                INT64_MIN,
                                 INT64_MIN + 1};
 enum { EDGES = sizeof edges / sizeof *edges };
 
@@ -112,7 +152,8 @@ static __int128 extend(enum type type, int64_t x) {
 }
 
 Test(arith, all_widths_against_128_bits) {
-  static const enum type types[] = {TYPE_I8, TYPE_I16, TYPE_I32, TYPE_I64, TYPE_U8, TYPE_U16, TYPE_U32, TYPE_U64, TYPE_INDEX};
+  static const enum type types[] = {TYPE_I8,  TYPE_I16, TYPE_I32, TYPE_I64,  TYPE_U8,
+                                    TYPE_U16, TYPE_U32, TYPE_U64, TYPE_INDEX};
   for (size_t t = 0; t < sizeof types / sizeof *types; t++)
     for (int i = 0; i < EDGES; i++)
       for (int j = 0; j < EDGES; j++) {
@@ -121,7 +162,8 @@ Test(arith, all_widths_against_128_bits) {
         __int128 x = extend(type, a), y = extend(type, b);
         cr_assert_eq(integers(OP_ADD, type, a, b), arith_wrap(type, (int64_t)(x + y)));
         cr_assert_eq(integers(OP_SUB, type, a, b), arith_wrap(type, (int64_t)(x - y)));
-        cr_assert_eq(integers(OP_MUL, type, a, b), arith_wrap(type, (int64_t)((unsigned __int128)x * (unsigned __int128)y)));
+        cr_assert_eq(integers(OP_MUL, type, a, b),
+                     arith_wrap(type, (int64_t)((unsigned __int128)x * (unsigned __int128)y)));
         cr_assert_eq(integers(OP_DIV, type, a, b), arith_wrap(type, y == 0 ? -1 : (int64_t)(x / y)));
         cr_assert_eq(integers(OP_MOD, type, a, b), arith_wrap(type, y == 0 ? a : (int64_t)(x % y)));
         cr_assert_eq(integers(OP_MIN, type, a, b), x < y ? a : b);
@@ -166,9 +208,34 @@ Test(arith, integer_conversions) {
 }
 
 Test(arith, floats_to_integers_saturate) {
-  static const enum type types[] = {TYPE_I8, TYPE_I16, TYPE_I32, TYPE_I64, TYPE_U8, TYPE_U16, TYPE_U32, TYPE_U64};
-  static const double numbers[] = {0, -0.0, 0.9, -0.9, 1.5, -1.5, 127.9, 128, -128.9, -129, 255.5, 256, 32768, 65536, 2147483647.5, 2147483648.0,
-                                   -2147483648.5, -2147483649.0, 4294967295.5, 4294967296.0, 0x1p62, 0x1p63, -0x1p63, 0x1p64, 1e300, -1e300};
+  static const enum type types[] = {TYPE_I8, TYPE_I16, TYPE_I32, TYPE_I64,
+                                    TYPE_U8, TYPE_U16, TYPE_U32, TYPE_U64};
+  static const double numbers[] = {0,
+                                   -0.0,
+                                   0.9,
+                                   -0.9,
+                                   1.5,
+                                   -1.5,
+                                   127.9,
+                                   128,
+                                   -128.9,
+                                   -129,
+                                   255.5,
+                                   256,
+                                   32768,
+                                   65536,
+                                   2147483647.5,
+                                   2147483648.0,
+                                   -2147483648.5,
+                                   -2147483649.0,
+                                   4294967295.5,
+                                   4294967296.0,
+                                   0x1p62,
+                                   0x1p63,
+                                   -0x1p63,
+                                   0x1p64,
+                                   1e300,
+                                   -1e300};
   for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
     enum type type = types[t];
     bool is_signed = type_is_signed(type);
@@ -178,11 +245,14 @@ Test(arith, floats_to_integers_saturate) {
       long double x = truncl((long double)numbers[i]);
       x = x < lo ? lo : x > hi ? hi : x;
       int64_t expected = x < 0 ? (int64_t)x : (int64_t)(uint64_t)x;
-      cr_expect_eq(cast(type, value_float(TYPE_F64, numbers[i])).integer, expected, "%s %g", type_name(type), numbers[i]);
+      cr_expect_eq(cast(type, value_float(TYPE_F64, numbers[i])).integer, expected, "%s %g", type_name(type),
+                   numbers[i]);
     }
     cr_expect_eq(cast(type, value_float(TYPE_F32, (double)NAN)).integer, 0);
-    cr_expect_eq(cast(type, value_float(TYPE_F32, (double)INFINITY)).integer, cast(type, value_float(TYPE_F64, 1e300)).integer);
-    cr_expect_eq(cast(type, value_float(TYPE_F32, -(double)INFINITY)).integer, cast(type, value_float(TYPE_F64, -1e300)).integer);
+    cr_expect_eq(cast(type, value_float(TYPE_F32, (double)INFINITY)).integer,
+                 cast(type, value_float(TYPE_F64, 1e300)).integer);
+    cr_expect_eq(cast(type, value_float(TYPE_F32, -(double)INFINITY)).integer,
+                 cast(type, value_float(TYPE_F64, -1e300)).integer);
   }
   cr_expect_eq(cast(TYPE_BOOL, value_float(TYPE_F32, (double)NAN)).integer, 1);
   cr_expect_eq(cast(TYPE_BOOL, value_float(TYPE_F32, -0.0)).integer, 0);
@@ -195,7 +265,9 @@ Test(arith, f32_rounds_in_float) {
   cr_expect_eq(floats(OP_DIV, TYPE_F32, 1, 3), (double)third);
   cr_expect_eq(floats(OP_MUL, TYPE_F32, 0x1p-126, 0x1p-24), 0); // halfway to the least subnormal, to even
   cr_expect_eq(floats(OP_MUL, TYPE_F32, 0x1p-126, 0x1p-23), 0x1p-149);
-  struct value args[3] = {value_float(TYPE_F32, 1 + 0x1p-12), value_float(TYPE_F32, 1 - 0x1p-12), value_float(TYPE_F32, -1)}, out;
+  struct value args[3] = {value_float(TYPE_F32, 1 + 0x1p-12), value_float(TYPE_F32, 1 - 0x1p-12),
+                          value_float(TYPE_F32, -1)},
+               out;
   cr_assert(arith_fold(OP_FMA, TYPE_F32, args, 3, &out)); // one rounding; in two steps it is 0
   cr_expect_eq(out.number, -0x1p-24);
 }
@@ -241,11 +313,14 @@ Test(arith, functions) {
   for (int i = 0; i < 1000; i++) { // the root is rounded once
     float x = ldexpf(1.0f + (float)i * 0.00101f, i % 90 - 45);
     cr_expect_eq(unary(OP_SQRT, TYPE_F32, (double)x), (double)sqrtf(x));
-    cr_expect_eq(unary(OP_EXP, TYPE_F32, (double)(float)i * 0.01), (double)(float)exp((double)(float)((float)i * 0.01)));
+    cr_expect_eq(unary(OP_EXP, TYPE_F32, (double)(float)i * 0.01),
+                 (double)(float)exp((double)(float)((float)i * 0.01)));
   }
   struct value out;
-  cr_expect(arith_unary(OP_ISNAN, TYPE_BOOL, value_float(TYPE_F64, (double)NAN), &out) && out.integer == 1 && out.type == TYPE_BOOL);
-  cr_expect(arith_unary(OP_ISINF, TYPE_BOOL, value_float(TYPE_F64, -(double)INFINITY), &out) && out.integer == 1);
+  cr_expect(arith_unary(OP_ISNAN, TYPE_BOOL, value_float(TYPE_F64, (double)NAN), &out) && out.integer == 1 &&
+            out.type == TYPE_BOOL);
+  cr_expect(arith_unary(OP_ISINF, TYPE_BOOL, value_float(TYPE_F64, -(double)INFINITY), &out) &&
+            out.integer == 1);
   cr_expect(!arith_unary(OP_SQRT, TYPE_I32, value_int(TYPE_I32, 4), &out));
   cr_expect(!arith_unary(OP_LOAD, TYPE_F32, value_float(TYPE_F32, 4), &out));
 }
