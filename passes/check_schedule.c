@@ -238,7 +238,13 @@ static bool check_directive(struct checker *c, const struct ast_directive *sourc
   case AST_STAGE: return unsupported(c, source, "stage");
   case AST_CACHE: return unsupported(c, source, "cache");
   case AST_BLOCKS: return unsupported(c, source, "blocks");
-  case AST_JOIN: return unsupported(c, source, "join");
+  case AST_JOIN:
+    directive = add_directive(c, DIRECTIVE_JOIN, source);
+    for (uint32_t i = 0; i < source->names.count; i++) {
+      const struct ast_name *name = source->names.at[i];
+      add_axis(c, directive, name->text, name->text, name->range);
+    }
+    return true;
   case AST_COMBINE: return unsupported(c, source, "combine");
   }
   return true;

@@ -191,7 +191,7 @@ static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
   loop->var->subst = NULL;
   select_guard(e, &edge->body, find_twin(&loop->body, &edge->body, c.guard));
   drop_guard(e, &loop->body, c.guard);
-  loop->hi = binary(e, OP_MIN, loop->hi, middle);
+  loop->hi = prove_at_most(&facts, middle, loop->hi) ? middle : binary(e, OP_MIN, loop->hi, middle);
   list_insert(e->arena, block, place + 1, edge);
   return 2;
 }

@@ -702,16 +702,6 @@ static void sort_guards(struct nest *n, struct work *w) {
   w->stage->guards = sorted;
 }
 
-static bool stage_reads(const struct ir_stage *stage, const struct ir_var *value) {
-  const struct list *lists[] = {&stage->guards, &stage->operands, &stage->init, &stage->indices};
-  for (uint32_t l = 0; l < 4; l++)
-    for (uint32_t e = 0; e < lists[l]->count; e++)
-      if (ir_mentions(lists[l]->at[e], value)) return true;
-  for (uint32_t e = 0; e < stage->lets.count; e++)
-    if (ir_mentions(list_at(&stage->lets, struct ir_stmt, e)->value, value)) return true;
-  return stage->value && ir_mentions(stage->value, value);
-}
-
 // Decides over which loops a result must be kept in an array: those of its own that a reader does not share.
 static bool plan_results(struct nest *n, struct work *w) {
   uint32_t shared = w->first_reduction;
@@ -767,6 +757,24 @@ static bool set_block(struct nest *n) {
   return false;
 }
 
+// An ordered reduction keeps its order when threads are outside serial axes, and among threads z is outside y outside x.
+static bool is_in_thread_order(struct nest *n, const struct ir_stage *stage) {
+  const struct ir_axis *before = NULL;
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    struct ir_stage_axis *axis = stage->axes.at[i];
+    if (!axis->is_reduction) continue;
+    bool is_serial = !is_thread(axis->axis->bind);
+    if (before && !is_serial && (!is_thread(before->bind) || before->bind < axis->axis->bind)) {
+      diag_error(n->diag, ERROR_DIRECTIVE, axis->axis->bound_at.line ? axis->axis->bound_at : axis->axis->range,
+                 "stage '%s' is an ordered reduction: axis '%s' on threads must be outside '%s'", stage->label, axis->axis->var->label, before->var->label);
+      diag_note(n->diag, (struct range){0}, "give each thread a piece of neighbours: split %s into 32 -> t, s; bind t -> thread.x;", stage->axes.count ? axis->axis->var->label : "");
+      return false;
+    }
+    before = axis->axis;
+  }
+  return true;
+}
+
 bool pass_nest(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
   struct nest n = {.context = context, .arena = context->arena, .diag = context->diag, .kernel = kernel, .entry = entry};
   for (uint32_t i = 0; i < entry->stages.count; i++) {
@@ -797,10 +805,7 @@ bool pass_nest(struct pass_context *context, struct ir_kernel *kernel, struct ir
   for (uint32_t i = 0; i < n.works.count; i++) {
     struct work *w = n.works.at[i];
     if (w->stage->kind == STAGE_REDUCE && !plan_results(&n, w)) return false;
-    if (w->stage->kind == STAGE_REDUCE && w->stage->reducer->is_ordered && w->thread_axes) {
-      diag_error(n.diag, ERROR_UNSUPPORTED, w->stage->range, "an ordered reduction over threads is not lowered by this version");
-      return false;
-    }
+    if (w->stage->kind == STAGE_REDUCE && w->stage->reducer->is_ordered && !is_in_thread_order(&n, w->stage)) return false;
   }
   struct list *body = emit_bound_axes(&n);
   emit_works(&n, &n.works, 0, body);

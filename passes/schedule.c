@@ -350,6 +350,19 @@ static bool apply_fuse(struct scheduler *s, const struct ir_directive *directive
 
 // --- reorder, bind, unroll, allreduce -------------------------------------------------------------------------------
 
+// Whether the reduction axes among `order` stand there in another order than in the stage.
+static bool changes_reductions(const struct ir_stage *stage, const struct list *order) {
+  uint32_t last = 0;
+  for (uint32_t i = 0; i < order->count; i++) {
+    const struct ir_stage_axis *axis = order->at[i];
+    uint32_t place = place_of(stage, axis->axis);
+    if (!axis->is_reduction) continue;
+    if (place < last) return true;
+    last = place;
+  }
+  return false;
+}
+
 static bool apply_reorder(struct scheduler *s, const struct ir_directive *directive) {
   uint32_t count = directive->axes.count;
   for (uint32_t i = 0; i < count; i++) {
@@ -374,6 +387,10 @@ static bool apply_reorder(struct scheduler *s, const struct ir_directive *direct
     has_all |= order.count == count;
     uint32_t next = 0;
     struct list before = list_copy(s->arena, &stage->axes);
+    if (stage->kind == STAGE_REDUCE && stage->reducer->is_ordered && changes_reductions(stage, &order)) {
+      diag_error(s->diag, ERROR_DIRECTIVE, directive->range, "stage '%s' is an ordered reduction: its reduction axes keep their order", stage->label);
+      return false;
+    }
     for (uint32_t p = 0; p < stage->axes.count; p++)
       if (list_has(&order, before.at[p])) stage->axes.at[p] = order.at[next++];
     for (uint32_t p = 0; p < stage->axes.count; p++) { // a range must follow the axes that it mentions
@@ -547,9 +564,8 @@ static bool apply(struct scheduler *s, const struct ir_directive *directive) {
   case DIRECTIVE_UNROLL: return apply_unroll(s, directive);
   case DIRECTIVE_ALLREDUCE: return apply_allreduce(s, directive);
   case DIRECTIVE_VECTORIZE: return apply_vectorize(s, directive);
-  case DIRECTIVE_JOIN: break;
+  case DIRECTIVE_JOIN: return schedule_join(s->context, s->entry, directive);
   }
-  diag_error(s->diag, ERROR_UNSUPPORTED, directive->range, "this directive is not lowered by this version");
   return false;
 }
 

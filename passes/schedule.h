@@ -7,4 +7,7 @@
 // passes/automatic.c: appends the compiler's own directives to an entry without a schedule.
 void schedule_automatically(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry);
 
+// passes/join.c: lets independent reductions share their axes, so that they become one loop. Reports and returns false where they cannot.
+bool schedule_join(struct pass_context *context, struct ir_entry *entry, const struct ir_directive *directive);
+
 #endif

@@ -53,3 +53,13 @@ bool stage_is_named(const struct ir_stage *stage, const char *name) {
   }
   return false;
 }
+
+bool stage_reads(const struct ir_stage *stage, const struct ir_var *value) {
+  const struct list *lists[] = {&stage->guards, &stage->operands, &stage->init, &stage->indices};
+  for (uint32_t l = 0; l < 4; l++)
+    for (uint32_t e = 0; e < lists[l]->count; e++)
+      if (ir_mentions(lists[l]->at[e], value)) return true;
+  for (uint32_t e = 0; e < stage->lets.count; e++)
+    if (ir_mentions(list_at(&stage->lets, struct ir_stmt, e)->value, value)) return true;
+  return stage->value && ir_mentions(stage->value, value);
+}

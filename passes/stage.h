@@ -13,4 +13,7 @@ bool stage_is_named(const struct ir_stage *stage, const char *name);
 // The extent without the max(0, ...) that keeps an empty range empty.
 struct ir_expr *extent_inner(struct ir_expr *extent);
 
+// Whether the stage reads `value`, the result of another one.
+bool stage_reads(const struct ir_stage *stage, const struct ir_var *value);
+
 #endif
