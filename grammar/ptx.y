@@ -120,8 +120,8 @@ item
   | FILE INT STRING             { ptx_unit_add_file(unit, $2, $3); }
   | FILE INT STRING ',' INT ',' INT { ptx_unit_add_file(unit, $2, $3); }
   | loc
-  | linkage SPACE dots attribute declarators ';'
-    { ptx_unit_add_variables(unit, ptx_variable_finish($5, $1, $2, $3)); }
+  | linkage SPACE dots declarators ';'
+    { ptx_unit_add_variables(unit, ptx_variable_finish($4, $1, $2, $3)); }
   | linkage function ';'        { ptx_unit_add_function(unit, $2, $1); }
   | linkage function '{' statements '}'
     { $2->body = $4; $2->has_body = true; ptx_unit_add_function(unit, $2, $1); }
@@ -217,6 +217,7 @@ dots
   | dots DOT                    { $$ = ptx_dot_append(unit, $1, $2, 0); }
   | dots SPACE                  { $$ = ptx_dot_append(unit, $1, $2, 0); }
   | dots ALIGN INT              { $$ = ptx_dot_append(unit, $1, "align", $3); }
+  | dots ATTRIBUTE '(' attribute_words ')' { $$ = $1; }
   ;
 
 any_name
@@ -273,12 +274,12 @@ statements
   ;
 
 statement
-  : SPACE dots attribute declarators ';'
+  : SPACE dots declarators ';'
     { $$ = ptx_statement_new(unit, AT(@1), PTX_VARIABLE);
-      $$->variables = ptx_variable_finish($4, NULL, $1, $2); }
-  | LINKAGE SPACE dots attribute declarators ';'
+      $$->variables = ptx_variable_finish($3, NULL, $1, $2); }
+  | LINKAGE SPACE dots declarators ';'
     { $$ = ptx_statement_new(unit, AT(@1), PTX_VARIABLE);
-      $$->variables = ptx_variable_finish($5, $1, $2, $3); }
+      $$->variables = ptx_variable_finish($4, $1, $2, $3); }
   | WORD ':'
     { $$ = ptx_statement_new(unit, AT(@1), PTX_LABEL); $$->label = $1; }
   | BRANCHTARGETS names ';'

@@ -110,8 +110,16 @@ static void fill_special(struct sim_warp *warp) {
   set_all(warp, SIM_SPECIAL_SMID, (uint32_t)(block->linear % state->options.sm_count));
   set_all(warp, SIM_SPECIAL_NSMID, state->options.sm_count);
   if (USES(DYNAMIC_SMEM_SIZE)) set_all(warp, SIM_SPECIAL_DYNAMIC_SMEM_SIZE, (uint32_t)launch->dynamic_shared);
-  if (USES(TOTAL_SMEM_SIZE)) set_all(warp, SIM_SPECIAL_TOTAL_SMEM_SIZE, state->shared_bytes);
-  if (USES(AGGR_SMEM_SIZE)) set_all(warp, SIM_SPECIAL_AGGR_SMEM_SIZE, state->shared_bytes);
+  uint32_t end = state->shared_bytes, begin = end - state->reserved_shared;
+  if (USES(TOTAL_SMEM_SIZE)) set_all(warp, SIM_SPECIAL_TOTAL_SMEM_SIZE, begin);
+  if (USES(AGGR_SMEM_SIZE)) set_all(warp, SIM_SPECIAL_AGGR_SMEM_SIZE, end);
+  if (state->reserved_shared) {
+    set_all(warp, SIM_SPECIAL_RESERVED_SMEM_0, begin);
+    set_all(warp, SIM_SPECIAL_RESERVED_SMEM_1, begin + state->reserved_shared / 2);
+    set_all(warp, SIM_SPECIAL_RESERVED_SMEM_BEGIN, begin);
+    set_all(warp, SIM_SPECIAL_RESERVED_SMEM_END, end);
+    set_all(warp, SIM_SPECIAL_RESERVED_SMEM_CAP, state->reserved_shared);
+  }
 #undef USES
 }
 

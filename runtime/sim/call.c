@@ -150,7 +150,9 @@ bool sim_call(struct sim_warp *warp, struct sim_split *split, const struct sim_o
     poison = sim_checks(warp, SIM_POISON) ? poison | mask : poison & ~mask;
     memcpy(to + callee->registers[i] - 4, &poison, 4);
   }
-  SIM_EACH_BIT(mask, l) memset(warp->local_written[l] + local, 0, callee->local_bytes);
+  if (callee->local_bytes) {
+    SIM_EACH_BIT(mask, l) memset(warp->local_written[l] + local, 0, callee->local_bytes);
+  }
   const int32_t *argument = list + SIM_CALL_FIRST;
   for (uint32_t i = 0; i < arguments; i++, argument += SIM_CALL_STRIDE) {
     const struct sim_formal *formal = &callee->parameters[i];

@@ -92,12 +92,17 @@ static void initialise(struct sim_decoder *decoder, const struct ptx_variable *v
       memcpy(&value, &narrow, 4);
     } else if (item->kind == PTX_NAME || item->kind == PTX_GENERIC) {
       struct sim_symbol *symbol = sim_table_find(&decoder->global, 0, item->text, strlen(item->text));
-      if (!symbol || symbol->kind != SIM_SYMBOL_VARIABLE || each != 8) {
+      bool is_function = symbol && symbol->kind == SIM_SYMBOL_FUNCTION;
+      if (!symbol || (symbol->kind != SIM_SYMBOL_VARIABLE && !is_function) || each != 8) {
         sim_fail_at(decoder, item->place, "'%s' cannot initialise '%s'", item->text, variable->name);
       }
-      out->fixups = sim_grow(decoder, out->fixups, &fixup_room, out->fixup_count + 1, sizeof *out->fixups);
-      out->fixups[out->fixup_count++] = (struct sim_fixup){at, (uint32_t)symbol->value, value};
-      value = 0;
+      if (is_function) {
+        value += SIM_CODE_BASE + 16 * symbol->value;
+      } else {
+        out->fixups = sim_grow(decoder, out->fixups, &fixup_room, out->fixup_count + 1, sizeof *out->fixups);
+        out->fixups[out->fixup_count++] = (struct sim_fixup){at, (uint32_t)symbol->value, value};
+        value = 0;
+      }
     }
     memcpy(out->initial + at, &value, each);
     at += each;
@@ -540,13 +545,13 @@ static void decode_module(struct sim_decoder *decoder) {
   sim_constant(decoder, 0, 0, 128); // sim_zero
   copy_locs(decoder);
   open_scope(decoder, 0);
+  declare_functions(decoder);
   for (const struct ptx_variable *variable = unit->variables; variable; variable = variable->next) {
     if (strcmp(variable->space, "reg") == 0 || strcmp(variable->space, "local") == 0 || strcmp(variable->space, "param") == 0) {
       sim_fail_at(decoder, variable->place, ".%s variables belong into a function", variable->space);
     }
     declare_variable(decoder, variable, &decoder->global);
   }
-  declare_functions(decoder);
   for (const struct ptx_function *function = unit->functions; function; function = function->next) {
     if (!function->has_body) continue;
     struct sim_symbol *symbol = sim_table_find(&decoder->global, 0, function->name, strlen(function->name));

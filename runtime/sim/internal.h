@@ -500,6 +500,7 @@ struct sim_launch_state {
   uint32_t threads; // of a block
   uint32_t warps;   // of a block
   uint32_t shared_bytes;
+  uint32_t reserved_shared; // of them, at the end, for libraries that ask by %reserved_smem_offset_*
   uint64_t order_factor; // block i in order of start is (i * factor + offset) mod blocks
   uint64_t order_offset;
   atomic_uint_fast64_t next_block;

@@ -13,6 +13,7 @@
 #define DEFAULT_SMS 132
 #define THREADS_OF_SM 2048
 #define BLOCKS_OF_SM 32
+#define RESERVED_SHARED 1024
 
 // Shared memory a block may have, by the architecture (CUDA programming guide, table of technical specifications).
 static uint64_t shared_limit(uint32_t arch) {
@@ -294,7 +295,12 @@ static bool make_symbols(struct sim_launch_state *state) {
   memcpy(state->symbols, addresses, module->variable_count * sizeof *state->symbols);
   uint64_t bytes;
   if (!sim_shared_layout(module, state->function, state->symbols, &bytes)) return false;
-  state->shared_bytes = (uint32_t)(bytes + state->launch->dynamic_shared);
+  uint64_t reserved = 0;
+  for (int i = SIM_SPECIAL_RESERVED_SMEM_0; i <= SIM_SPECIAL_RESERVED_SMEM_CAP; i++) reserved |= UINT64_C(1) << i;
+  state->reserved_shared = module->special_mask & reserved ? RESERVED_SHARED : 0;
+  bytes += state->launch->dynamic_shared;
+  if (state->reserved_shared) bytes = (bytes + 15) & ~UINT64_C(15);
+  state->shared_bytes = (uint32_t)bytes + state->reserved_shared;
   return true;
 }
 
