@@ -87,9 +87,11 @@ units() {
   ctest --test-dir "$folder" -LE golden --no-tests=error -j "$jobs" --verbose >"$log" 2>&1
   status=$?
   grep -E '^ *[0-9]+/[0-9]+ Test|^[0-9]+: |^No tests' "$log" |
-    grep -vE '^[0-9]+: ( |Test command|Working Directory|Test timeout|Environment)|Passing: [0-9]+ \| Failing: 0 '
+    grep -vE '^[0-9]+: ( |$|Test command|Working Directory|Test timeout|Environment)| Passed |was not found' |
+    grep -vE 'Passing: [0-9]+ \| Failing: 0 '
   awk '
     /^[0-9]+: ./ { last[$1 + 0] = $0 }
+    / was not found/ { sub(/^[0-9]+: */, ""); if (!absent[$0]++) { s++; print "skipped: " $0 } }
     / Synthesis: / {
       n = $1 + 0
       for (i = 1; i < NF; i++) {

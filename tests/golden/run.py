@@ -13,7 +13,7 @@
     --- count                "TEXT N", or ">= N TEXT" with one of == != >= <= > <: how often TEXT stands in the output
     --- contains             each line must stand in the output
     --- absent               no line may stand in the output
-    --- needs                "llvm 19": the case is skipped unless --llvm=19
+    --- needs                the case is skipped where one is missing: "llvm 19" (see --llvm), "ptxas" or another program
 
 count, contains and absent look at standard output; "--- count stderr" or "--- count name" at standard error or at a
 file that redc wrote. count skips comments and matches whole words, so that `ld.global` counts `ld.global.v4.f32` too,
@@ -30,6 +30,7 @@ import difflib
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -138,7 +139,7 @@ def parse(path, update):
                     refuse(case.line, f'"{case.title}": cannot read the count "{line}"')
         for s in case.all('needs'):
             for line in s.words():
-                if not re.fullmatch(r'llvm [0-9]+', line):
+                if not re.fullmatch(r'llvm [0-9]+|[a-z]+', line):
                     refuse(case.line, f'"{case.title}": unknown need "{line}"')
     return comment, cases
 
@@ -309,6 +310,19 @@ def write(path, comment, cases):
         f.write('\n'.join(out) + '\n')
 
 
+def needs_of(case):
+    needs = case.find('needs')
+    return needs.words() if needs else []
+
+
+def is_there(need, options):
+    """Is the LLVM version the one asked for, or the program to be found where redc finds it?"""
+    if need.startswith('llvm '):
+        return need == f'llvm {options.llvm}'
+    homes = [os.path.join(os.environ[k], 'bin') for k in ('CUDA_HOME', 'CUDA_PATH') if k in os.environ]
+    return shutil.which(need) or any(shutil.which(need, path=home) for home in homes)
+
+
 def run_file(path, options):
     """(passed, failed, skipped, text to print) of one file."""
     start = time.monotonic()
@@ -321,9 +335,10 @@ def run_file(path, options):
     for case in cases:
         if options.only and options.only not in case.title:
             continue
-        needs = case.find('needs')
-        if needs and any(word != f'llvm {options.llvm}' for word in needs.words()):
+        missing = next((need for need in needs_of(case) if not is_there(need, options)), None)
+        if missing:
             skipped += 1
+            report.append(f'skipped {name}:{case.line}: {case.title}: needs {missing}')
             continue
         try:
             result = execute(case, options)

@@ -100,6 +100,8 @@ class Golden(unittest.TestCase):
         text = '=== a\n--- args\nsay a\n--- needs\nllvm 19\n--- stdout\na\n'
         self.assertIn('1 passed, 0 failed, 0 skipped', self.passes(text))
         self.assertIn('0 passed, 0 failed, 1 skipped', self.passes(text, '--llvm=22'))
+        self.passes(text.replace('llvm 19', 'sh'))
+        self.assertIn('1 skipped', self.passes(text.replace('llvm 19', 'nosuchprogram')))
 
     def test_refusals(self):
         self.fails('', 'no case')
@@ -110,7 +112,7 @@ class Golden(unittest.TestCase):
         self.fails('=== a\n--- args\nsay a\n--- stdout\na\n--- stdout\na\n', 'second section')
         self.fails('=== a\n--- args\nsay a\n--- stdout\na\n=== a\n--- args\nsay a\n--- stdout\na\n', 'second case')
         self.fails('=== a\ntext\n--- args\nsay a\n--- stdout\na\n', 'text outside a section')
-        self.fails('=== a\n--- args\nsay a\n--- needs\nmagic\n--- stdout\na\n', 'unknown need')
+        self.fails('=== a\n--- args\nsay a\n--- needs\nllvm x\n--- stdout\na\n', 'unknown need')
 
     def test_update(self):
         head = 'comment\n\n'
