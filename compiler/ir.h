@@ -195,14 +195,16 @@ struct ir_stage {
   struct list init;     // struct ir_expr, one a component, or empty; counted once
   struct list results;  // struct ir_var VALUE: one a component
   enum allreduce_form form; // what `allreduce` asked for
-  // STAGE_STORE
+  // STAGE_STORE: to a tensor, or to a local array that later stages of the same thread read
   struct ir_mem *mem;
   struct list indices; // struct ir_expr index
   struct ir_expr *value;
 };
 
 enum ir_directive_kind { DIRECTIVE_SPLIT_BY, DIRECTIVE_SPLIT_INTO, DIRECTIVE_FUSE, DIRECTIVE_REORDER, DIRECTIVE_BIND,
-                         DIRECTIVE_UNROLL, DIRECTIVE_VECTORIZE, DIRECTIVE_ALLREDUCE, DIRECTIVE_JOIN };
+                         DIRECTIVE_UNROLL, DIRECTIVE_VECTORIZE, DIRECTIVE_ALLREDUCE, DIRECTIVE_JOIN,
+                         DIRECTIVE_REGISTERS, // names[0]: a tensor; axes[0]: where it is kept
+                         DIRECTIVE_COUNT };
 // A directive that pass `schedule` has yet to apply; factors are resolved to index expressions over sizes.
 struct ir_directive {
   enum ir_directive_kind kind;

@@ -370,6 +370,13 @@ static void print_launch(struct printer *p, const struct ir_entry *entry) {
   }
 }
 
+static void print_memory(struct printer *p, const struct ir_entry *entry) {
+  for (uint32_t i = 0; i < entry->memory.count; i++) {
+    const struct ir_mem *mem = list_at(&entry->memory, struct ir_mem, i);
+    print_mem(p, mem->space == SPACE_SHARED ? "shared" : mem->space == SPACE_LOCAL ? "local" : "global", mem);
+  }
+}
+
 static void print_entry(struct printer *p, const struct ir_entry *entry) {
   text_puts(p->out, "\n");
   begin_line(p);
@@ -396,13 +403,11 @@ static void print_entry(struct printer *p, const struct ir_entry *entry) {
   for (uint32_t i = 0; i < entry->directives.count; i++)
     print_directive(p, list_at(&entry->directives, struct ir_directive, i));
   for (uint32_t i = 0; i < entry->axes.count; i++) print_axis(p, list_at(&entry->axes, struct ir_axis, i));
+  if (entry->level == LEVEL_STAGES) print_memory(p, entry);
   for (uint32_t i = 0; i < entry->stages.count; i++)
     print_stage(p, list_at(&entry->stages, struct ir_stage, i));
   print_launch(p, entry);
-  for (uint32_t i = 0; i < entry->memory.count; i++) {
-    const struct ir_mem *mem = list_at(&entry->memory, struct ir_mem, i);
-    print_mem(p, mem->space == SPACE_SHARED ? "shared" : mem->space == SPACE_LOCAL ? "local" : "global", mem);
-  }
+  if (entry->level == LEVEL_PROGRAM) print_memory(p, entry);
   if (entry->body.count) {
     begin_line(p);
     text_puts(p->out, "body");

@@ -18,7 +18,7 @@ const char *const ir_directive_names[] = {
     [DIRECTIVE_FUSE] = "fuse",           [DIRECTIVE_REORDER] = "reorder",
     [DIRECTIVE_BIND] = "bind",           [DIRECTIVE_UNROLL] = "unroll",
     [DIRECTIVE_VECTORIZE] = "vectorize", [DIRECTIVE_ALLREDUCE] = "allreduce",
-    [DIRECTIVE_JOIN] = "join",
+    [DIRECTIVE_JOIN] = "join",           [DIRECTIVE_REGISTERS] = "registers",
 };
 
 enum type ir_inferred_type(enum op op, struct ir_expr *const *args, uint32_t count,

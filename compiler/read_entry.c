@@ -65,7 +65,7 @@ static enum ir_bind read_bind(struct reader *r) {
 static struct ir_directive *read_directive(struct reader *r) {
   struct ir_directive *directive = arena_new(r->arena, struct ir_directive);
   directive->kind =
-      (enum ir_directive_kind)read_choice(r, ir_directive_names, DIRECTIVE_JOIN + 1, "a kind of directive");
+      (enum ir_directive_kind)read_choice(r, ir_directive_names, DIRECTIVE_COUNT, "a kind of directive");
   read_name_list(r, "stages", &directive->stages);
   bool names_no_stage = directive->stages.count == 0;
   read_name_list(r, "axes", &directive->axes);

@@ -141,10 +141,22 @@ static void check_axis(struct verifier *v, const struct ir_axis *axis) {
 
 // ---- Levels
 
+static void check_memory(struct verifier *v, const struct ir_mem *mem) {
+  verify_declare(v, mem->name, mem, false);
+  if (mem->space == SPACE_GLOBAL) verify_fault(v, mem->range, "memory object '%s' is global", mem->name);
+  for (uint32_t i = 0; mem->space == SPACE_LOCAL && i < mem->dims.count; i++)
+    if (!ir_is_const(list_at(&mem->dims, struct ir_expr, i)))
+      verify_fault(v, mem->range, "local array '%s' has no constant size", mem->name);
+  if (v->entry->index_type != TYPE_INDEX && mem->type == TYPE_INDEX)
+    verify_fault(v, mem->range, "memory object '%s' has type index behind the pass that replaces it",
+                 mem->name);
+  verify_mem(v, mem);
+}
+
 static void check_stages_level(struct verifier *v, const struct ir_entry *entry) {
   if (entry->index_type != TYPE_INDEX)
     verify_fault(v, v->range, "stages with index type %s", type_name(entry->index_type));
-  if (entry->body.count || entry->memory.count)
+  if (entry->body.count)
     verify_fault(v, v->range, "stages and a program in one entry");
   if (entry->block[0] || entry->block[1] || entry->block[2] || entry->grid[0] || entry->grid[1] ||
       entry->grid[2])
@@ -159,6 +171,8 @@ static void check_stages_level(struct verifier *v, const struct ir_entry *entry)
     v->statement = NULL;
   }
   for (uint32_t i = 0; i < entry->axes.count; i++) check_axis(v, list_at(&entry->axes, struct ir_axis, i));
+  for (uint32_t i = 0; i < entry->memory.count; i++)
+    check_memory(v, list_at(&entry->memory, struct ir_mem, i));
   for (uint32_t i = 0; i < entry->stages.count; i++)
     check_stage(v, list_at(&entry->stages, struct ir_stage, i));
 }
@@ -174,18 +188,6 @@ static void check_block(struct verifier *v, const struct ir_entry *entry) {
     threads *= entry->block[i];
   }
   if (threads > 1024) verify_fault(v, v->range, "a block of %u threads", (unsigned)threads);
-}
-
-static void check_memory(struct verifier *v, const struct ir_mem *mem) {
-  verify_declare(v, mem->name, mem, false);
-  if (mem->space == SPACE_GLOBAL) verify_fault(v, mem->range, "memory object '%s' is global", mem->name);
-  for (uint32_t i = 0; mem->space == SPACE_LOCAL && i < mem->dims.count; i++)
-    if (!ir_is_const(list_at(&mem->dims, struct ir_expr, i)))
-      verify_fault(v, mem->range, "local array '%s' has no constant size", mem->name);
-  if (v->entry->index_type != TYPE_INDEX && mem->type == TYPE_INDEX)
-    verify_fault(v, mem->range, "memory object '%s' has type index behind the pass that replaces it",
-                 mem->name);
-  verify_mem(v, mem);
 }
 
 static void check_program_level(struct verifier *v, const struct ir_entry *entry) {

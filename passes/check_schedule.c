@@ -235,7 +235,18 @@ static bool check_directive(struct checker *c, const struct ast_directive *sourc
   case AST_VECTORIZE:
     add_refs(c, add_directive(c, DIRECTIVE_VECTORIZE, source), &source->refs);
     return true;
-  case AST_STAGE: return unsupported(c, source, "stage");
+  case AST_STAGE: {
+    if (strcmp(source->word.text, "registers") != 0) return unsupported(c, source, "stage ... in shared");
+    struct symbol *symbol = check_find(c, source->tensor.text);
+    if (!symbol || symbol->kind != SYMBOL_TENSOR || symbol->mem->is_output) {
+      diag_error(c->diag, ERROR_NOT_A_VALUE, source->tensor.range, "'stage' takes an input tensor, and '%s' is none", source->tensor.text);
+      return false;
+    }
+    directive = add_directive(c, DIRECTIVE_REGISTERS, source);
+    add_axis(c, directive, source->at.stage.text, source->at.axis.text, source->at.range);
+    list_push(c->arena, &directive->names, (void *)symbol->mem->name);
+    return true;
+  }
   case AST_CACHE: return unsupported(c, source, "cache");
   case AST_BLOCKS: return unsupported(c, source, "blocks");
   case AST_JOIN:

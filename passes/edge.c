@@ -112,11 +112,19 @@ static bool is_selectable(const struct list *block) {
   return true;
 }
 
+static bool loads(const struct ir_expr *e, const struct ir_mem *mem) {
+  if ((e->op == OP_LOAD || e->op == OP_LOAD_FLAT) && e->mem == mem) return true;
+  for (uint32_t i = 0; i < e->count; i++)
+    if (loads(e->args[i], mem)) return true;
+  return false;
+}
+
 static void select_values(struct edge *e, struct list *block, struct ir_expr *inside) {
   for (uint32_t i = 0; i < block->count; i++) {
     struct ir_stmt *stmt = block->at[i];
     if (stmt->kind == IR_SET) stmt->value = ir_select(e->arena, inside, stmt->value, ir_ref(e->arena, stmt->var));
-    if (stmt->kind == IR_STORE) stmt->value = ir_select(e->arena, inside, stmt->value, ir_load(e->arena, stmt->mem, &stmt->indices));
+    // an element that is not computed from itself is only read where the guard holds again
+    if (stmt->kind == IR_STORE && loads(stmt->value, stmt->mem)) stmt->value = ir_select(e->arena, inside, stmt->value, ir_load(e->arena, stmt->mem, &stmt->indices));
     if (stmt->kind == IR_FOR) select_values(e, &stmt->body, inside);
   }
 }

@@ -384,7 +384,7 @@ static bool result_in_all(struct nest *n, struct work *w) {
       continue;
     }
     if (!seen) continue;
-    bool uses = other->stage->kind == STAGE_REDUCE;
+    bool uses = other->stage->kind == STAGE_REDUCE || other->stage->mem->space != SPACE_GLOBAL;
     for (int d = 0; d < 3; d++)
       if (w->thread_axes & (1u << d) && bound_axis(other->stage, (enum ir_bind)(BIND_THREAD_X + d))) uses = true;
     if (!uses) continue;
@@ -476,7 +476,7 @@ static struct ir_expr *active(struct nest *n, const struct ir_stage *stage) {
     struct ir_expr *term = NULL;
     if (axis) {
       if (!ir_equal(widen(n->arena, axis->extent), widest)) term = ir_binary(n->arena, OP_LT, ir_ref(n->arena, axis->var), axis->extent);
-    } else if (stage->kind == STAGE_STORE && !ir_const_is(widest, 1)) {
+    } else if (stage->kind == STAGE_STORE && stage->mem->space == SPACE_GLOBAL && !ir_const_is(widest, 1)) {
       struct ir_expr *place = NULL;
       for (uint32_t i = 0; i < n->entry->axes.count && !on_threads; i++) { // a logical block axis has the name that another stage gave it
         struct ir_axis *other = n->entry->axes.at[i];

@@ -491,7 +491,7 @@ static bool apply_unroll(struct scheduler *s, const struct ir_directive *directi
   for (uint32_t i = 0; i < axes.count; i++) {
     struct ir_axis *axis = axes.at[i];
     if (!is_free(s, axis, *list_at(&directive->axis_places, struct range, 0))) return false;
-    if (!directive->factor && !ir_is_const(axis->extent)) {
+    if (!directive->factor && !ir_is_const(axis->extent) && !schedule_bound_extent(s->context, s->entry, axis)) {
       diag_error(s->diag, ERROR_EXTENT, directive->range, "axis '%s' is unrolled whole and its extent is not constant", axis->var->label);
       diag_note(s->diag, (struct range){0}, "give a factor: unroll %s by 4; or split it first", axis->var->label);
       return false;
@@ -565,6 +565,8 @@ static bool apply(struct scheduler *s, const struct ir_directive *directive) {
   case DIRECTIVE_ALLREDUCE: return apply_allreduce(s, directive);
   case DIRECTIVE_VECTORIZE: return apply_vectorize(s, directive);
   case DIRECTIVE_JOIN: return schedule_join(s->context, s->entry, directive);
+  case DIRECTIVE_REGISTERS: return schedule_registers(s->context, s->kernel, s->entry, directive);
+  case DIRECTIVE_COUNT: break;
   }
   return false;
 }

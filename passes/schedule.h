@@ -10,4 +10,9 @@ void schedule_automatically(struct pass_context *context, struct ir_kernel *kern
 // passes/join.c: lets independent reductions share their axes, so that they become one loop. Reports and returns false where they cannot.
 bool schedule_join(struct pass_context *context, struct ir_entry *entry, const struct ir_directive *directive);
 
+// Gives an axis whose extent is at most some constant, by what `when` states, that constant extent, under a guard; false where none is known.
+bool schedule_bound_extent(struct pass_context *context, struct ir_entry *entry, struct ir_axis *axis);
+// passes/registers.c: a stage that reads a tensor into a local array, which the stages inside an axis read instead.
+bool schedule_registers(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry, const struct ir_directive *directive);
+
 #endif

@@ -1,0 +1,301 @@
+// stage ... in registers: a tensor that several stages read is read once.
+//
+//   stage peak: operand load(X, i, j)                stage X: store X_kept[jo, jv] = load(X, i, j)
+//   stage total: operand load(X, i, j) - peak   ->   stage peak: operand load(X_kept, jo, jv)
+//                                                    stage total: operand load(X_kept, jo, jv) - peak
+//
+// The stages must run over the same pieces: axes of the same names, extents and bindings inside the axis where the tensor is kept, so that the
+// element that a thread reads in one stage is the one that it read in the other. Serial axes among them become the array's dimensions
+// and loops that are unrolled whole, under a guard where only a bound of their extent is known.
+#include <string.h>
+
+#include "passes/schedule.h"
+#include "passes/stage.h"
+
+enum { MAX_BOUND = 256, MAX_KEPT = 1024 };
+
+struct keeper {
+  struct pass_context *context;
+  struct arena *arena;
+  struct ir_kernel *kernel;
+  struct ir_entry *entry;
+  const struct ir_directive *directive;
+  struct ir_mem *tensor, *kept;
+  struct ir_axis *at;
+};
+
+bool schedule_bound_extent(struct pass_context *context, struct ir_entry *entry, struct ir_axis *axis) {
+  struct arena *arena = context->arena;
+  struct facts facts;
+  facts_init(&facts, arena);
+  if (entry->when) facts_add_condition(&facts, entry->when);
+  int64_t low = 1, high = MAX_BOUND;
+  struct ir_expr *extent = extent_inner(axis->extent);
+  if (!prove_at_most(&facts, extent, ir_int(arena, TYPE_INDEX, high))) return false;
+  while (low < high) { // the least bound that can be proved
+    int64_t middle = (low + high) / 2;
+    if (prove_at_most(&facts, extent, ir_int(arena, TYPE_INDEX, middle))) high = middle;
+    else low = middle + 1;
+  }
+  struct ir_expr *guard = ir_binary(arena, OP_LT, ir_ref(arena, axis->var), axis->extent);
+  for (uint32_t n = 0; n < entry->stages.count; n++) {
+    struct ir_stage *stage = entry->stages.at[n];
+    for (uint32_t i = 0; i < stage->axes.count; i++)
+      if (list_at(&stage->axes, struct ir_stage_axis, i)->axis == axis) list_insert(arena, &stage->guards, 0, guard);
+  }
+  axis->extent = ir_int(arena, TYPE_INDEX, high);
+  return true;
+}
+
+struct find {
+  const struct ir_mem *mem;
+  struct ir_expr *load; // the first found
+  bool differs;         // another one was found
+};
+
+static void find_load(struct ir_expr *e, void *state) {
+  struct find *find = state;
+  if (e->op != OP_LOAD || e->mem != find->mem) return;
+  if (!find->load) find->load = e;
+  else if (!ir_equal(find->load, e)) find->differs = true;
+}
+
+static void find_in_stage(struct ir_stage *stage, struct find *find) {
+  const struct list *lists[] = {&stage->operands, &stage->init, &stage->guards, &stage->indices};
+  for (uint32_t l = 0; l < 4; l++)
+    for (uint32_t i = 0; i < lists[l]->count; i++) ir_visit_expr(lists[l]->at[i], find_load, find);
+  ir_visit_block(&stage->lets, find_load, find);
+  if (stage->value) ir_visit_expr(stage->value, find_load, find);
+}
+
+static bool refuse(struct keeper *k, const struct ir_stage *stage, const char *why) {
+  diag_error(k->context->diag, ERROR_DIRECTIVE, k->directive->range, "'%s' cannot be kept in registers for stage '%s': %s", k->tensor->label, stage->label, why);
+  return false;
+}
+
+// The axes of a stage inside `at` that are not around other readers: its own pieces.
+static struct list own_axes(struct keeper *k, const struct ir_stage *stage) {
+  struct list own = {0};
+  bool is_inside = false;
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    struct ir_stage_axis *axis = stage->axes.at[i];
+    if (axis->axis == k->at) is_inside = true;
+    else if (is_inside) list_push(k->arena, &own, axis->axis);
+  }
+  return own;
+}
+
+// The leaf index expressions of the load, so that those of two stages can be compared.
+static struct ir_expr *in_leaves(struct keeper *k, const struct ir_stage *stage, struct ir_expr *e) {
+  for (uint32_t i = stage->derived.count; i-- > 0;) {
+    struct ir_stmt *let = stage->derived.at[i];
+    let->var->subst = let->value;
+    e = ir_substitute(k->arena, e);
+    let->var->subst = NULL;
+  }
+  return e;
+}
+
+// Whether the stage runs over the same pieces and reads the same element as the first.
+static bool matches(struct keeper *k, const struct ir_stage *first, const struct list *pieces, struct ir_expr *load, const struct ir_stage *stage, struct ir_expr *other) {
+  struct list own = own_axes(k, stage);
+  if (own.count != pieces->count) return refuse(k, stage, "it does not run over the same axes as the first stage that reads it");
+  for (uint32_t i = 0; i < own.count; i++) {
+    struct ir_axis *a = pieces->at[i], *b = own.at[i];
+    if (strcmp(a->var->label, b->var->label) != 0 || a->bind != b->bind || !ir_equal(a->extent, b->extent))
+      return refuse(k, stage, arena_printf(k->arena, "axis '%s' differs from axis '%s' of stage '%s' in name, extent or binding", b->var->label, a->var->label, first->label));
+  }
+  bool same = true;
+  struct ir_expr *expected = in_leaves(k, first, load), *found = in_leaves(k, stage, other);
+  for (uint32_t i = 0; i < own.count; i++)
+    if (own.at[i] != pieces->at[i]) list_at(&own, struct ir_axis, i)->var->subst = ir_ref(k->arena, list_at(pieces, struct ir_axis, i)->var);
+  same = ir_equal(ir_substitute(k->arena, found), expected);
+  for (uint32_t i = 0; i < own.count; i++) list_at(&own, struct ir_axis, i)->var->subst = NULL;
+  return same || refuse(k, stage, "it reads another element");
+}
+
+struct replace {
+  struct ir_mem *tensor;
+  struct ir_expr *by;
+};
+
+static struct ir_expr *replace_load(struct arena *arena, struct ir_expr *e, void *state) {
+  struct replace *replace = state;
+  (void)arena;
+  return e->op == OP_LOAD && e->mem == replace->tensor ? replace->by : e;
+}
+
+static void rewrite_list(struct keeper *k, struct list *exprs, struct replace *replace) {
+  *exprs = list_copy(k->arena, exprs);
+  for (uint32_t i = 0; i < exprs->count; i++) exprs->at[i] = ir_rewrite_expr(k->arena, exprs->at[i], replace_load, replace);
+}
+
+static struct list serial_axes(struct keeper *k, const struct list *axes) {
+  struct list serial = {0};
+  for (uint32_t i = 0; i < axes->count; i++) {
+    struct ir_axis *axis = axes->at[i];
+    if (axis->bind == BIND_SERIAL || axis->bind == BIND_VECTOR) list_push(k->arena, &serial, axis);
+  }
+  return serial;
+}
+
+static struct ir_expr *load_kept(struct keeper *k, const struct list *axes) {
+  struct list indices = {0};
+  for (uint32_t i = 0; i < axes->count; i++) list_push(k->arena, &indices, ir_ref(k->arena, list_at(axes, struct ir_axis, i)->var));
+  return ir_load(k->arena, k->kept, &indices);
+}
+
+static void use_kept(struct keeper *k, struct ir_stage *stage) {
+  struct list own = own_axes(k, stage), serial = serial_axes(k, &own);
+  struct replace replace = {k->tensor, load_kept(k, &serial)};
+  rewrite_list(k, &stage->operands, &replace);
+  rewrite_list(k, &stage->guards, &replace);
+  ir_rewrite_block(k->arena, &stage->lets, replace_load, &replace);
+  if (stage->value) stage->value = ir_rewrite_expr(k->arena, stage->value, replace_load, &replace);
+}
+
+// Constant extents for the array's dimensions, and loops that are unrolled whole.
+static bool bound_axes(struct keeper *k, const struct ir_stage *stage, const struct list *serial) {
+  int64_t elements = 1;
+  for (uint32_t i = 0; i < serial->count; i++) {
+    struct ir_axis *axis = serial->at[i];
+    if (!ir_is_const(axis->extent) && !schedule_bound_extent(k->context, k->entry, axis))
+      return refuse(k, stage, arena_printf(k->arena, "the extent of axis '%s' has no constant bound; state one in `when`", axis->var->label));
+    if (axis->bind == BIND_SERIAL) axis->unroll = UINT32_MAX;
+    elements *= axis->extent->integer;
+    if (elements > MAX_KEPT) return refuse(k, stage, "that would take more than 1024 elements a thread");
+  }
+  return true;
+}
+
+static void make_array(struct keeper *k, const struct list *serial) {
+  struct ir_mem *mem = arena_new(k->arena, struct ir_mem);
+  mem->label = arena_printf(k->arena, "%s_kept", k->tensor->label);
+  mem->name = ir_fresh_name(k->kernel, mem->label);
+  mem->space = SPACE_LOCAL;
+  mem->type = k->tensor->type;
+  mem->alignment = type_bytes(mem->type);
+  mem->range = k->directive->range;
+  int64_t row = 1;
+  for (uint32_t i = serial->count; i-- > 0;) {
+    int64_t extent = list_at(serial, struct ir_axis, i)->extent->integer;
+    list_insert(k->arena, &mem->dims, 0, ir_int(k->arena, TYPE_I64, extent));
+    list_insert(k->arena, &mem->strides, 0, ir_int(k->arena, TYPE_I64, row));
+    row *= extent;
+  }
+  list_push(k->arena, &k->entry->memory, mem);
+  k->kept = mem;
+}
+
+static void substitute_list(struct keeper *k, struct list *exprs) {
+  *exprs = list_copy(k->arena, exprs);
+  for (uint32_t i = 0; i < exprs->count; i++) exprs->at[i] = ir_substitute(k->arena, exprs->at[i]);
+}
+
+// The stage that fills the array: the first reader's axes (serial ones of its own), derived axes and guards.
+static struct ir_stage *make_stage(struct keeper *k, const struct ir_stage *first, struct ir_expr *load) {
+  struct ir_stage *stage = arena_new(k->arena, struct ir_stage);
+  stage->kind = STAGE_STORE;
+  stage->label = k->tensor->label;
+  stage->range = k->directive->range;
+  struct list pieces = own_axes(k, first), serial = {0};
+  for (uint32_t i = 0; i < first->axes.count; i++) {
+    struct ir_stage_axis *source = first->axes.at[i], *used = arena_new(k->arena, struct ir_stage_axis);
+    *used = *source;
+    used->is_reduction = false;
+    bool is_piece = false;
+    for (uint32_t p = 0; p < pieces.count; p++) is_piece |= pieces.at[p] == source->axis;
+    if (is_piece) {
+      struct ir_axis *axis = arena_new(k->arena, struct ir_axis);
+      *axis = *source->axis;
+      axis->var = ir_new_var(k->kernel, VAR_AXIS, TYPE_INDEX, source->axis->var->label);
+      axis->var->range = source->axis->var->range;
+      source->axis->var->subst = ir_ref(k->arena, axis->var);
+      list_push(k->arena, &k->entry->axes, axis);
+      used->axis = axis;
+      if (axis->bind == BIND_SERIAL || axis->bind == BIND_VECTOR) list_push(k->arena, &serial, axis);
+    }
+    list_push(k->arena, &stage->axes, used);
+  }
+  struct list renamed = {0};
+  for (uint32_t i = 0; i < first->derived.count; i++) {
+    struct ir_stmt *let = first->derived.at[i];
+    struct ir_var *var = ir_new_var(k->kernel, VAR_LET, TYPE_INDEX, let->var->label);
+    var->range = let->var->range;
+    list_push(k->arena, &stage->derived, ir_let(k->arena, var, ir_substitute(k->arena, let->value), let->range));
+    let->var->subst = ir_ref(k->arena, var);
+    list_push(k->arena, &renamed, let->var);
+  }
+  stage->guards = first->guards;
+  substitute_list(k, &stage->guards);
+  stage->mem = k->kept;
+  for (uint32_t i = 0; i < serial.count; i++) list_push(k->arena, &stage->indices, ir_ref(k->arena, list_at(&serial, struct ir_axis, i)->var));
+  stage->value = ir_substitute(k->arena, load);
+  for (uint32_t i = 0; i < pieces.count; i++) list_at(&pieces, struct ir_axis, i)->var->subst = NULL;
+  for (uint32_t i = 0; i < renamed.count; i++) list_at(&renamed, struct ir_var, i)->subst = NULL;
+  return stage;
+}
+
+static void find_other_value(struct ir_expr *e, void *state) {
+  if (e->op == OP_LOAD || (e->op == OP_VAR && e->var->kind == VAR_VALUE)) *(bool *)state = true;
+}
+
+bool schedule_registers(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry, const struct ir_directive *directive) {
+  struct keeper k = {.context = context, .arena = context->arena, .kernel = kernel, .entry = entry, .directive = directive};
+  for (uint32_t i = 0; i < kernel->tensors.count; i++)
+    if (strcmp(list_at(&kernel->tensors, struct ir_mem, i)->name, directive->names.at[0]) == 0) k.tensor = kernel->tensors.at[i];
+  for (uint32_t i = 0; i < entry->axes.count; i++)
+    if (strcmp(list_at(&entry->axes, struct ir_axis, i)->var->label, directive->axes.at[0]) == 0) k.at = entry->axes.at[i];
+  if (!k.tensor || !k.at) {
+    diag_error(context->diag, ERROR_UNKNOWN_AXIS, *list_at(&directive->axis_places, struct range, 0), "no axis is named '%s'", (const char *)directive->axes.at[0]);
+    return false;
+  }
+  struct ir_stage *first = NULL;
+  struct ir_expr *load = NULL;
+  struct list pieces = {0};
+  uint32_t first_place = 0;
+  for (uint32_t n = 0; n < entry->stages.count; n++) {
+    struct ir_stage *stage = entry->stages.at[n];
+    struct find find = {.mem = k.tensor};
+    find_in_stage(stage, &find);
+    bool is_inside = false;
+    for (uint32_t i = 0; i < stage->axes.count; i++) is_inside |= list_at(&stage->axes, struct ir_stage_axis, i)->axis == k.at;
+    if (!find.load || !is_inside) continue;
+    if (find.differs) return refuse(&k, stage, "it reads several elements of it");
+    bool is_guarded = false; // a guard that reads memory or a value may differ from stage to stage
+    for (uint32_t i = 0; i < stage->guards.count; i++) ir_visit_expr(stage->guards.at[i], find_other_value, &is_guarded);
+    if (is_guarded) return refuse(&k, stage, "a guard around it depends on values");
+    if (first) {
+      if (!matches(&k, first, &pieces, load, stage, find.load)) return false;
+      continue;
+    }
+    first = stage;
+    first_place = n;
+    load = find.load;
+    pieces = own_axes(&k, stage);
+  }
+  if (!first) {
+    diag_error(context->diag, ERROR_DIRECTIVE, directive->range, "no stage inside '%s' reads '%s'", k.at->var->label, k.tensor->label);
+    return false;
+  }
+  for (uint32_t n = first_place; n < entry->stages.count; n++) { // the same bounds in every stage
+    struct ir_stage *stage = entry->stages.at[n];
+    struct find find = {.mem = k.tensor};
+    find_in_stage(stage, &find);
+    struct list own = own_axes(&k, stage), serial = serial_axes(&k, &own);
+    if (find.load && !bound_axes(&k, stage, &serial)) return false;
+  }
+  struct list serial = serial_axes(&k, &pieces);
+  make_array(&k, &serial);
+  struct ir_stage *fill = make_stage(&k, first, load);
+  for (uint32_t n = first_place; n < entry->stages.count; n++) {
+    struct ir_stage *stage = entry->stages.at[n];
+    struct find find = {.mem = k.tensor};
+    find_in_stage(stage, &find);
+    bool is_inside = false;
+    for (uint32_t i = 0; i < stage->axes.count; i++) is_inside |= list_at(&stage->axes, struct ir_stage_axis, i)->axis == k.at;
+    if (find.load && is_inside) use_kept(&k, stage);
+  }
+  list_insert(k.arena, &entry->stages, first_place, fill);
+  return true;
+}
