@@ -16,7 +16,7 @@
     --- needs                the case is skipped where one is missing: "llvm 19" (see --llvm), "ptxas" or another program
 
 count, contains and absent look at standard output; "--- count stderr" or "--- count name" at standard error or at a
-file that redc wrote. count skips comments and matches whole words, so that `ld.global` counts `ld.global.v4.f32` too,
+file that redc wrote, which may be a pattern (*-prove.ir) that fits one file. count skips comments and matches whole words, so that `ld.global` counts `ld.global.v4.f32` too,
 and `bar` does not count `foobar`. redc runs in an empty folder that holds the inputs: $FILE is the name of the first,
 $ROOT the root of the source tree. Blank lines at the end of a section do not count. A line of a section that itself
 starts with "=== ", "--- " or a backslash has a backslash before it. Text before the first case is a comment.
@@ -27,6 +27,7 @@ A case must check something: stdout, stderr, output, count, contains, absent or 
 import argparse
 import concurrent.futures
 import difflib
+import fnmatch
 import os
 import re
 import shlex
@@ -214,11 +215,10 @@ def execute(case, options):
 
         result.status, result.stdout, result.stderr = process.returncode, clean(out), clean(err)
         for name in {s.name for s in case.sections if s.kind in CHECKS and s.name not in (None, 'stdout', 'stderr')}:
-            try:
-                with open(os.path.join(folder, name), 'rb') as f:
+            found = [f for f in os.listdir(folder) if fnmatch.fnmatchcase(f, name)]
+            if len(found) == 1:
+                with open(os.path.join(folder, found[0]), 'rb') as f:
                     result.files[name] = clean(f.read())
-            except OSError:
-                pass
     return result
 
 
@@ -259,7 +259,7 @@ def check(case, path, result, options):
                 wrong.append(diff(s.kind, s.text(), texts[s.kind]))
         elif s.kind in CHECKS:
             if s.name not in texts:
-                wrong.append(f'redc wrote no file "{s.name}"')
+                wrong.append(f'redc wrote no file "{s.name}", or several')
                 continue
             text, where = texts[s.name], s.name or 'stdout'
             if s.kind == 'output' and not same(s.text(), text):

@@ -86,6 +86,8 @@ class Golden(unittest.TestCase):
     def test_output_file(self):
         self.passes('=== a\n--- args\nfile k.ptx text\n--- output k.ptx\ntext\n')
         self.fails('=== a\n--- args\nfile k.ptx text\n--- output k.ptx\ntexts\n', '+text')
+        self.passes('=== a\n--- args\nfile 7-k.ptx text\n--- output *-k.ptx\ntext\n')
+        self.fails('=== a\n--- args\nfile k.ptx text\n--- input k.red\nx\n--- output k.*\ntext\n', 'or several')
         self.fails('=== a\n--- args\nfile k.ptx text\n--- output l.ptx\ntext\n', 'wrote no file "l.ptx"')
 
     def test_input_and_hidden_folder(self):

@@ -404,11 +404,12 @@ Test(ir_text, refused_statements) {
   check_refused("for k: index in 0:index, 4:index { }", 1, 24, "expected '..', found ','");
   check_refused("for k: index in 0:index .. k { }", 1, 28, "unknown variable 'k'");
   check_refused("for k: index in 0:index .. 4:index unroll 1 { }", 1, 43,
-                "a factor of unrolling is at least 2 and at most 4294967294");
+                "a factor of unrolling is at least 2 and at most 1073741823");
   check_refused("set A = 1.0:f32", 1, 5, "'A' is a memory object, not a variable");
   check_refused(
       "frob", 1, 1,
-      "expected a statement (let, var, set, store, for, if, allreduce, barrier, syncwarp), found 'frob'");
+      "expected a statement (let, var, set, store, for, if, allreduce, barrier, syncwarp, load_wide, store_wide), "
+      "found 'frob'");
   check_refused("let x: i32 = 1:i32 @0:1-2:3", 1, 20, "malformed place: expected @line:column-line:column");
   check_refused("let x: i32 = 1:i32 @1:1-2:3", 1, 20, "place in source 0, which the dump does not list");
   check_refused("let `x: i32 = 1:i32", 1, 5, "name without its closing quote");
