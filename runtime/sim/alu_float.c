@@ -95,9 +95,10 @@ static void general32(struct sim_warp *warp, const struct sim_op *op, uint32_t m
   SIM_EACH_BIT(mask, l) {
     float a = pa[l], b = pb[l], c = pc[l];
     if (is_ftz) a = sim_flush(a), b = sim_flush(b), c = sim_flush(c);
-    float r = compute32(what, a, b, c, op->is_nan);
-    if (op->is_abs) r = sim_float((sim_float_bits(r) & ~SIGN32) | ((sim_float_bits(a) ^ sim_float_bits(b)) & SIGN32));
-    r = sim_canonical(r);
+    uint32_t sign = (sim_float_bits(a) ^ sim_float_bits(b)) & SIGN32;
+    if (op->is_abs) a = fabsf(a), b = fabsf(b); // .xorsign.abs
+    float r = sim_canonical(compute32(what, a, b, c, op->is_nan));
+    if (op->is_abs && r == r) r = sim_float(sim_float_bits(r) | sign);
     if (is_ftz) r = sim_flush(r);
     pd[l] = op->is_saturating ? saturate32(r) : r;
   }

@@ -15,6 +15,8 @@ static uint32_t flush_half(uint32_t bits, struct sim_format format) {
 static uint32_t compute(const struct sim_op *op, unsigned what, struct sim_format format, uint32_t a, uint32_t b,
                         uint32_t c) {
   if (op->is_ftz) a = flush_half(a, format), b = flush_half(b, format), c = flush_half(c, format);
+  uint32_t sign = (a ^ b) & 0x8000u;
+  if (op->is_abs) a &= 0x7fffu, b &= 0x7fffu; // .xorsign.abs
   if (what == NEG) return a ^ 0x8000u;
   if (what == ABS) return a & 0x7fffu;
   double x = sim_widen(a, format), y = sim_widen(b, format), z = sim_widen(c, format), r = 0;
@@ -29,7 +31,7 @@ static uint32_t compute(const struct sim_op *op, unsigned what, struct sim_forma
   case TANH: r = tanh(x); break;
   }
   uint32_t bits = sim_narrow(r, format, SIM_RN);
-  if (op->is_abs) bits = (bits & 0x7fffu) | ((a ^ b) & 0x8000u);
+  if (op->is_abs && r == r) bits |= sign;
   if (op->is_ftz) bits = flush_half(bits, format);
   double value = sim_widen(bits, format);
   if (op->is_saturating) {
