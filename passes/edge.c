@@ -119,13 +119,21 @@ static bool loads(const struct ir_expr *e, const struct ir_mem *mem) {
   return false;
 }
 
-static void select_values(struct edge *e, struct list *block, struct ir_expr *inside) {
+static bool block_loads(const struct list *block, const struct ir_mem *mem) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *stmt = block->at[i];
+    if ((stmt->value && loads(stmt->value, mem)) || block_loads(&stmt->body, mem)) return true;
+  }
+  return false;
+}
+
+static void select_values(struct edge *e, const struct list *guarded, struct list *block, struct ir_expr *inside) {
   for (uint32_t i = 0; i < block->count; i++) {
     struct ir_stmt *stmt = block->at[i];
     if (stmt->kind == IR_SET) stmt->value = ir_select(e->arena, inside, stmt->value, ir_ref(e->arena, stmt->var));
-    // an element that is not computed from itself is only read where the guard holds again
-    if (stmt->kind == IR_STORE && loads(stmt->value, stmt->mem)) stmt->value = ir_select(e->arena, inside, stmt->value, ir_load(e->arena, stmt->mem, &stmt->indices));
-    if (stmt->kind == IR_FOR) select_values(e, &stmt->body, inside);
+    // an array that is not read here is only read where the guard holds again
+    if (stmt->kind == IR_STORE && block_loads(guarded, stmt->mem)) stmt->value = ir_select(e->arena, inside, stmt->value, ir_load(e->arena, stmt->mem, &stmt->indices));
+    if (stmt->kind == IR_FOR) select_values(e, guarded, &stmt->body, inside);
   }
 }
 
@@ -148,7 +156,7 @@ static bool select_guard(struct edge *e, struct list *block, struct ir_stmt *gua
     x->var->subst = ir_ref(e->arena, clamped);
     ir_rewrite_block(e->arena, &guard->body, clamp_index, NULL);
     x->var->subst = NULL;
-    select_values(e, &guard->body, ir_ref(e->arena, inside));
+    select_values(e, &guard->body, &guard->body, ir_ref(e->arena, inside));
     struct list body = guard->body;
     block->at[i] = ir_let(e->arena, inside, guard->value, guard->range);
     list_insert(e->arena, block, i + 1, ir_let(e->arena, clamped, binary(e, OP_MIN, x, binary(e, OP_SUB, end, number(e, 1))), guard->range));
