@@ -85,7 +85,7 @@ void sim_find(struct sim_launch_state *launch, enum sim_kind kind, const struct 
 void sim_find_poison(struct sim_warp *warp, const struct sim_op *op, uint32_t lanes, const char *what) {
   struct sim_where where = {.warp = warp, .op = op, .lane = (uint32_t)__builtin_ctz(lanes)};
   sim_find(warp->block->launch, SIM_POISON, &where,
-           "%s depends on a lane that took no part in a shuffle, or on a register never written", what);
+           "%s depends on a lane that took no part in a shuffle", what);
 }
 
 static int compare(const void *left, const void *right) {
