@@ -110,6 +110,7 @@ static uint32_t compare(struct sim_warp *warp, const struct sim_op *op) {
   case SIM_B128:
   case SIM_U16X2:
   case SIM_S16X2:
+  case SIM_F32X2:
   case SIM_TYPES: break;
   }
   return 0;
@@ -243,7 +244,7 @@ static void compared(struct sim_decoder *decoder, enum sim_type type) {
   struct sim_op *op = decoder->op;
   bool is_float = sim_type_kind(type) == SIM_KIND_F;
   unsigned bits = sim_type_bits(type);
-  if (bits < 16 || bits > 64 || type == SIM_U16X2 || type == SIM_S16X2) {
+  if (bits < 16 || bits > 64 || type == SIM_U16X2 || type == SIM_S16X2 || type == SIM_F32X2) {
     sim_fail(decoder, "'%s' does not take the type .%s", decoder->instruction->opcode, sim_type_name(type));
   }
   if (!is_float && op->sub > GE) sim_fail(decoder, "this comparison is for floats only");
@@ -301,6 +302,7 @@ void sim_decode_set(struct sim_decoder *decoder) {
   case SIM_S64:
   case SIM_U16X2:
   case SIM_S16X2:
+  case SIM_F32X2:
   case SIM_F64:
   case SIM_TYPES: sim_fail(decoder, "'set' does not give the type .%s", sim_type_name(to));
   }

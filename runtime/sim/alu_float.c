@@ -87,20 +87,33 @@ static float saturate32(float value) {
   return value > 1 ? 1 : value;
 }
 
+// One operation in single precision with everything that modifiers may ask.
+static float modified32(const struct sim_op *op, unsigned what, float a, float b, float c) {
+  bool is_ftz = op->is_ftz;
+  if (is_ftz) a = sim_flush(a), b = sim_flush(b), c = sim_flush(c);
+  uint32_t sign = (sim_float_bits(a) ^ sim_float_bits(b)) & SIGN32;
+  if (op->is_abs) a = fabsf(a), b = fabsf(b); // .xorsign.abs
+  float r = sim_canonical(compute32(what, a, b, c, op->is_nan));
+  if (op->is_abs && r == r) r = sim_float(sim_float_bits(r) | sign);
+  if (is_ftz) r = sim_flush(r);
+  return op->is_saturating ? saturate32(r) : r;
+}
+
 static void general32(struct sim_warp *warp, const struct sim_op *op, uint32_t mask, unsigned what) {
   const sim_f32 *pa = sim_f32s(warp, op->a), *pb = sim_f32s(warp, op->b), *pc = sim_f32s(warp, op->c);
   sim_f32 *pd = sim_f32s(warp, op->d);
-  bool is_ftz = op->is_ftz;
+  if (op->rounding != SIM_RN) sim_rounding_set((enum sim_rounding)op->rounding);
+  SIM_EACH_BIT(mask, l) pd[l] = modified32(op, what, pa[l], pb[l], pc[l]);
+  if (op->rounding != SIM_RN) sim_rounding_set(SIM_RN);
+}
+
+// Two singles in a register of 64 bits.
+static void pair32(struct sim_warp *warp, const struct sim_op *op, uint32_t mask, unsigned what) {
+  const sim_f32 *pa = sim_f32s(warp, op->a), *pb = sim_f32s(warp, op->b), *pc = sim_f32s(warp, op->c);
+  sim_f32 *pd = sim_f32s(warp, op->d);
   if (op->rounding != SIM_RN) sim_rounding_set((enum sim_rounding)op->rounding);
   SIM_EACH_BIT(mask, l) {
-    float a = pa[l], b = pb[l], c = pc[l];
-    if (is_ftz) a = sim_flush(a), b = sim_flush(b), c = sim_flush(c);
-    uint32_t sign = (sim_float_bits(a) ^ sim_float_bits(b)) & SIGN32;
-    if (op->is_abs) a = fabsf(a), b = fabsf(b); // .xorsign.abs
-    float r = sim_canonical(compute32(what, a, b, c, op->is_nan));
-    if (op->is_abs && r == r) r = sim_float(sim_float_bits(r) | sign);
-    if (is_ftz) r = sim_flush(r);
-    pd[l] = op->is_saturating ? saturate32(r) : r;
+    for (unsigned i = 2 * l; i < 2 * l + 2; i++) pd[i] = modified32(op, what, pa[i], pb[i], pc[i]);
   }
   if (op->rounding != SIM_RN) sim_rounding_set(SIM_RN);
 }
@@ -152,6 +165,11 @@ GENERAL(sqrt, SQRT)
 GENERAL(rcp, RCP)
 GENERAL(min, MIN)
 GENERAL(max, MAX)
+
+HANDLER(add_f32x2) { pair32(warp, op, mask, ADD); }
+HANDLER(sub_f32x2) { pair32(warp, op, mask, SUB); }
+HANDLER(mul_f32x2) { pair32(warp, op, mask, MUL); }
+HANDLER(fma_f32x2) { pair32(warp, op, mask, FMA); }
 
 // Three-operand minimum and maximum.
 HANDLER(min3_f32) {
@@ -215,7 +233,8 @@ HANDLER(rcp_ftz_f64) {
 const struct sim_alu sim_alu_float[] = {
     ROWS("add", add), ROWS("sub", sub), ROWS("mul", mul), ROWS("div", div), ROWS("fma", fma), ROWS("sqrt", sqrt),
     ROWS("rcp", rcp), ROWS("min", min), ROWS("max", max),
-    {"min3", SIM_F32, min3_f32}, {"max3", SIM_F32, max3_f32},
+    {"add", SIM_F32X2, add_f32x2}, {"sub", SIM_F32X2, sub_f32x2}, {"mul", SIM_F32X2, mul_f32x2},
+    {"fma", SIM_F32X2, fma_f32x2}, {"min3", SIM_F32, min3_f32}, {"max3", SIM_F32, max3_f32},
     {"abs", SIM_F32, abs_f32}, {"abs", SIM_F64, abs_f64}, {"neg", SIM_F32, neg_f32}, {"neg", SIM_F64, neg_f64},
     {"copysign", SIM_F32, copysign_f32}, {"copysign", SIM_F64, copysign_f64},
     {"rsqrt", SIM_F32, rsqrt_f32}, {"rsqrt", SIM_F64, rsqrt_f64}, {"sin", SIM_F32, sin_f32}, {"cos", SIM_F32, cos_f32},

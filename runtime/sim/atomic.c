@@ -76,6 +76,7 @@ static uint64_t result(const struct sim_op *op, uint64_t old, uint64_t a, uint64
   case SIM_S64:
   case SIM_U16X2:
   case SIM_S16X2:
+  case SIM_F32X2:
   case SIM_TYPES: break;
   }
   return integer_result(op, old, a, b);

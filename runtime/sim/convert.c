@@ -219,7 +219,7 @@ void sim_decode_cvt(struct sim_decoder *decoder) {
   for (int i = 0; i < 2; i++) {
     enum sim_type_kind kind = sim_type_kind(both[i]);
     bool is_plain = (kind == SIM_KIND_U || kind == SIM_KIND_S || kind == SIM_KIND_F) && both[i] != SIM_F16X2 &&
-                    both[i] != SIM_BF16X2 && both[i] != SIM_U16X2 && both[i] != SIM_S16X2;
+                    both[i] != SIM_BF16X2 && both[i] != SIM_F32X2 && both[i] != SIM_U16X2 && both[i] != SIM_S16X2;
     if (!is_plain) sim_fail(decoder, "'cvt' does not take the type .%s", sim_type_name(both[i]));
   }
   if (is_float(from) && !is_float(to) && !op->is_nan) sim_fail(decoder, "'cvt' to an integer needs .rni, .rzi, .rmi or .rpi");

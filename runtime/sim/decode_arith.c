@@ -43,7 +43,7 @@ static void same_operands(struct sim_decoder *decoder, size_t sources, enum sim_
 }
 
 static bool is_float(enum sim_type type) { return sim_type_kind(type) == SIM_KIND_F; }
-static bool is_half(enum sim_type type) { return is_float(type) && type != SIM_F32 && type != SIM_F64; }
+static bool is_half(enum sim_type type) { return is_float(type) && sim_type_bits(type) != 64 && type != SIM_F32; }
 
 // Modifiers of floating-point arithmetic into the op, and the handler: the general one where the fast one, which
 // rounds to nearest and keeps denormals, will not do.

@@ -102,7 +102,8 @@ static bool is_atomic_type(unsigned operation, enum sim_type type) {
   unsigned bits = sim_type_bits(type);
   switch (operation) {
   case SIM_ATOM_ADD:
-    return type == SIM_U32 || type == SIM_S32 || type == SIM_U64 || type == SIM_S64 || kind == SIM_KIND_F;
+    return type == SIM_U32 || type == SIM_S32 || type == SIM_U64 || type == SIM_S64 ||
+           (kind == SIM_KIND_F && type != SIM_F32X2);
   case SIM_ATOM_AND:
   case SIM_ATOM_OR:
   case SIM_ATOM_XOR: return type == SIM_B32 || type == SIM_B64;

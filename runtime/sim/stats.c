@@ -42,7 +42,7 @@ static enum sim_class class_of(const struct sim_op *op) {
   enum sim_class class_ = sim_opcodes[op->opcode].class_;
   if (class_ != SIM_CLASS_INTEGER && class_ != SIM_CLASS_FLOAT32) return class_;
   if (sim_type_kind((enum sim_type)op->type) != SIM_KIND_F) return class_;
-  if (op->type == SIM_F32) return SIM_CLASS_FLOAT32;
+  if (op->type == SIM_F32 || op->type == SIM_F32X2) return SIM_CLASS_FLOAT32;
   return op->type == SIM_F64 ? SIM_CLASS_FLOAT64 : SIM_CLASS_HALF;
 }
 

@@ -320,6 +320,15 @@ Test(floating, halves_add_and_multiply) {
   nearest(bfloat, "fma", 'f');
 }
 
+// Two singles in one register of 64 bits, as sm_100 has them.
+Test(floating, pairs_of_singles) {
+  uint64_t a = float_bits(1.5f) | float_bits(-2.f) << 32, b = float_bits(3.f) | float_bits(0.25f) << 32;
+  uint64_t c = float_bits(1.f) | float_bits(8.f) << 32;
+  cr_expect(eval_one("fma.rn.f32x2 %od, %ad, %bd, %cd;", 64, a, b, c) == (float_bits(5.5f) | float_bits(7.5f) << 32));
+  cr_expect(eval_one("add.rn.f32x2 %od, %ad, %bd;", 64, a, b, 0) == (float_bits(4.5f) | float_bits(-1.75f) << 32));
+  cr_expect(eval_one("mul.ftz.f32x2 %od, %ad, %bd;", 64, 1, UINT64_MAX >> 1, 0) == (0 | (uint64_t)0x7fffffff << 32 | 0x7fffffff));
+}
+
 Test(floating, special_functions) {
   cr_expect(eval_one("ex2.approx.f32 %or, %ar;", 32, float_bits(3.f), 0, 0) == float_bits(8.f));
   cr_expect(eval_one("lg2.approx.f32 %or, %ar;", 32, float_bits(0.125f), 0, 0) == float_bits(-3.f));
