@@ -377,6 +377,29 @@ static bool simulate(struct run *run, struct simulation *simulation, const struc
   return ok;
 }
 
+// The requirements of the kernel, from the stages: what no device may be asked for. The plan's entries do not
+// matter here.
+static struct list no_parameters(struct arena *arena, struct ir_kernel *kernel, struct ir_entry *entry) {
+  (void)arena, (void)kernel, (void)entry;
+  return (struct list){0};
+}
+static bool check_requirements(struct run *run) {
+  struct plan plan;
+  struct plan_input input;
+  struct plan_result *result = arena_new(&run->c.arena, struct plan_result);
+  uint64_t *addresses = arena_array(&run->c.arena, uint64_t, run->kernel->tensors.count + 1);
+  for (uint32_t t = 0; t < run->kernel->tensors.count; t++)
+    addresses[t] = (uint64_t)(uintptr_t)buffer_data(&run->arguments.tensors[t].buffer);
+  make_plan_input(run, addresses, &input);
+  plan_init(&plan);
+  bool ok = plan_build(&plan, &run->c.module, no_parameters);
+  const struct plan_kernel *kernel = ok ? plan_find(&plan, run->kernel->name) : NULL;
+  enum plan_status status = kernel ? plan_evaluate(kernel, &input, result) : PLAN_LIMIT;
+  if (status != PLAN_OK && status != PLAN_LIMIT) ok = refuse(run, ERROR_ARGUMENT, "%s", result->message);
+  plan_destroy(&plan);
+  return ok;
+}
+
 static bool run_on_device(struct run *run) {
   const struct ir_kernel *kernel = run->kernel;
   if (run->device == DEVICE_CUDA)
@@ -552,7 +575,8 @@ static bool run_kernel(struct run *run) {
   if (!read_program(run) || !find_kernel(run) ||
       !arguments_prepare(&run->arguments, run->kernel, &run->common.args) || !check_outs(run))
     return false;
-  bool ok = (!run->checks || copy_outputs(run, &expectation)) && run_on_device(run);
+  bool ok = check_requirements(run) && (!run->checks || copy_outputs(run, &expectation));
+  ok = ok && run_on_device(run);
   if (ok) ok = check_canaries(run);
   if (ok && run->checks) ok = compare_with_reference(run, &expectation);
   if (!run->c.diag.internal) print_tensors(run);

@@ -198,9 +198,10 @@ static bool make_buffer(struct check *check, struct parameter *p) {
     return refuse(check, ERROR_ARGUMENT,
                   "--arg %s: a view of %" PRIu32 " strides, the shape has rank %" PRIu32, p->name,
                   p->source.stride_count, p->rank);
-  if (!buffer_init(&p->buffer, p->name, p->type, p->rank, p->dims, strides, p->source.offset, &check->c.arena,
+  const char *name = arena_printf(&check->c.arena, "parameter %s", p->name);
+  if (!buffer_init(&p->buffer, name, p->type, p->rank, p->dims, strides, p->source.offset, &check->c.arena,
                    error, sizeof error))
-    return refuse(check, ERROR_ARGUMENT, "--arg %s", error);
+    return refuse(check, ERROR_ARGUMENT, "%s", error);
   buffer_set_canaries(&p->buffer);
   if (p->source.kind == SOURCE_NONE) buffer_fill(&p->buffer, BUFFER_POISON);
   return source_fill(&p->source, &check->options, NULL, 0, &p->buffer);
@@ -291,7 +292,7 @@ static uint64_t parameter_bits(const struct parameter *p) {
 static bool lay_out(struct check *check, const struct sim_entry *entry, char *blob) {
   uint32_t given = check->common.args.count;
   if (given != entry->parameter_count)
-    return refuse(check, ERROR_ARGUMENT, "entry '%s' has %zu parameters, %" PRIu32 " are given", entry->name,
+    return refuse(check, ERROR_ARGUMENT, "entry '%s' takes another number of arguments: %zu, not %" PRIu32, entry->name,
                   entry->parameter_count, given);
   for (uint32_t i = 0; i < given; i++) {
     const struct parameter *p = &check->parameters[i];
@@ -349,7 +350,7 @@ static bool run_check(struct check *check) {
   for (uint32_t i = 0; i < check->common.args.count; i++)
     if (check->parameters[i].is_buffer &&
         !buffer_has_canaries(&check->parameters[i].buffer, error, sizeof error))
-      ok = refuse(check, ERROR_FINDINGS, "parameter %s", error);
+      ok = refuse(check, ERROR_FINDINGS, "%s", error);
   text_append(&check->out, check->simulation.printed.data, check->simulation.printed.length);
   print_buffers(check);
   return ok && write_buffers(check);

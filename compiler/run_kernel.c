@@ -123,11 +123,14 @@ static bool take_given_sizes(struct kernel_arguments *a) {
 }
 
 // Sizes that stand alone in a dimension of a file's array.
-static void take_sizes_of_files(struct kernel_arguments *a) {
+static bool take_sizes_of_files(struct kernel_arguments *a) {
   for (uint32_t t = 0; t < a->kernel->tensors.count; t++) {
     const struct argument_source *source = &a->tensors[t].source;
     const struct list *dims = &tensor_of(a, t)->dims;
-    if (!a->tensors[t].is_given || source->kind != SOURCE_FILE || source->npy.rank != dims->count) continue;
+    if (!a->tensors[t].is_given || source->kind != SOURCE_FILE) continue;
+    if (source->npy.rank != dims->count)
+      return refuse(a, "--arg %s: %s has shape %s, the kernel's tensor has rank %" PRIu32, source->name,
+                    source->text, shape_text(&a->c->arena, source->npy.rank, source->npy.dims), dims->count);
     for (uint32_t d = 0; d < dims->count; d++) {
       const struct ir_expr *dim = list_at(dims, struct ir_expr, d);
       int64_t i = dim->op == OP_VAR ? place(&a->kernel->sizes, dim->var) : -1;
@@ -136,6 +139,7 @@ static void take_sizes_of_files(struct kernel_arguments *a) {
       a->sizes[i] = source->npy.dims[d];
     }
   }
+  return true;
 }
 
 static bool find_dims(struct kernel_arguments *a, uint32_t t, int64_t *dims) {
@@ -174,8 +178,7 @@ static bool is_stride_name(const struct ir_var *size) {
 }
 
 static bool find_sizes(struct kernel_arguments *a) {
-  if (!take_given_sizes(a)) return false;
-  take_sizes_of_files(a);
+  if (!take_given_sizes(a) || !take_sizes_of_files(a)) return false;
   bool ok = true;
   for (uint32_t i = 0; i < a->kernel->sizes.count; i++)
     if (!a->has_size[i] && !is_stride_name(size_of(a, i)))
