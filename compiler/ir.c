@@ -214,6 +214,9 @@ struct ir_expr *ir_make(struct arena *arena, enum op op, enum type type, struct 
     if (args[0]->op == OP_CAST && args[0]->args[0]->type == type && type_bits(type) == type_bits(args[0]->type) &&
         type_is_integer(type) && type_is_integer(args[0]->type))
       return args[0]->args[0];
+    // a storage type read and stored again: a copy is a move, NaNs and all
+    if (args[0]->op == OP_CAST && args[0]->args[0]->type == type && type_class_of(type) == CLASS_STORAGE && type_is_float(args[0]->type))
+      return args[0]->args[0];
   }
   if (op == OP_NOT && args[0]->op == OP_NOT) return args[0]->args[0];
   if (op == OP_NOT && type == TYPE_BOOL && args[0]->count == 2 && type_is_integer(args[0]->args[0]->type)) {
