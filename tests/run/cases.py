@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""Reductions and permutes whose inputs break kernels, with answers known in closed form: each runs in the simulator under all its
+checks, is compared with the reference, and the outputs with the answer. Every input is a formula."""
+
+import concurrent.futures
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.environ['RED_SOURCE_DIR'], 'tests'))
+import npyfile  # noqa: E402
+
+REDC = os.environ['REDC']
+
+
+def rowsum(type_='i32', op='sum'):
+    return f'kernel k(A: {type_}[n, m]) -> (B: {type_}[n]) {{ for i in n {{ B[i] = {op}(j in m) A[i, j]; }} }}'
+
+
+def total(type_='i32', op='sum'):
+    return f'kernel k(A: {type_}[m]) -> (B: {type_}[1]) {{ B[0] = {op}(j in m) A[j]; }}'
+
+
+BIND = ' schedule k {{ bind j -> thread.x; {} }}'
+LANES = BIND.format('bind i -> block.x;').replace('{{', '{').replace('}}', '}')
+ALONE = ' schedule k { bind j -> thread.x; }'
+PERMUTE = 'kernel k<T>(X: T[{}]) -> (Y: T[{}]) {{ for {} {{ Y[{}] = X[{}]; }} }}'
+
+
+def permute(shape, perm, type_, form='rand(1)'):
+    """(name, program, arguments, answer): the permute, checked element by element against the input that --out X gives."""
+    names = [f'd{i}' for i in range(len(shape))]
+    axes = [f'x{i}' for i in range(len(shape))]
+    program = PERMUTE.format(', '.join(names), ', '.join(names[p] for p in perm),
+                             ', '.join(f'{x} in {d}' for x, d in zip(axes, names)), ', '.join(axes[p] for p in perm), ', '.join(axes))
+    args = ['-D', f'T={type_}', '--arg', f'X={form}']
+    for name, extent in zip(names, shape):
+        args += ['--size', f'{name}={extent}']
+
+    def answer(read):
+        x, y = read('X'), read('Y')
+        strides = [1] * len(shape)
+        for d in range(len(shape) - 2, -1, -1):
+            strides[d] = strides[d + 1] * shape[d + 1]
+        out_shape, steps = [shape[p] for p in perm], [strides[p] for p in perm]
+        offsets = [0]
+        for extent, step in zip(out_shape, steps):
+            offsets = [o + step * i for o in offsets for i in range(extent)]
+        return all(y[n] == x[o] for n, o in enumerate(offsets))
+    return f'permute {shape} {perm} {type_}', program, args, answer
+
+
+def sizes(**kwargs):
+    return [a for name, value in kwargs.items() for a in ('--size', f'{name}={value}')]
+
+
+def array(name, expected):
+    return lambda read: read(name) == [type(read(name)[0])(x) for x in expected] if expected else read(name) == []
+
+
+def same(values, expected):
+    return all(a == b or (a != a and b != b) for a, b in zip(values, expected)) and len(values) == len(expected)
+
+
+def cases():
+    yield ('A1 groups on y and z', 'kernel k(A: i32[3, 5, 19]) -> (B: i32[3, 5]) { for z in 3, y in 5 { B[z, y] = sum(r in 19) A[z, y, r]; } }'
+           ' schedule k { bind r -> thread.x; bind y -> thread.y; bind z -> thread.z; }', ['--arg', 'A=1000*i0+100*i1+i2'],
+           array('B', [19 * (1000 * z + 100 * y) + 171 for z in range(3) for y in range(5)]))
+    for bound in ('', LANES):
+        yield ('A2 max below zero' + bound, rowsum('f32', 'max') + bound, [*sizes(n=64), '-D', 'm=13', '--arg', 'A=-(1+(7*i1+i0)%13)'],
+               array('B', [-1] * 64))
+        yield ('A2 prod' + bound, rowsum('i32', 'prod') + bound, [*sizes(n=2), '-D', 'm=13', '--arg', 'A=i0+2'], array('B', [8192, 1594323]))
+        yield ('A5 a whole warp' + bound, rowsum() + bound, [*sizes(n=6), '-D', 'm=32', '--arg', 'A=i0-i1'],
+               array('B', [32 * y - 496 for y in range(6)]))
+        yield ('A14 64 bits' + bound, rowsum('i64') + bound, [*sizes(n=1), '-D', 'm=32', '--arg', 'A=i == 7 ? 1099511627776 : i'],
+               array('B', [1099511628265]))
+        yield ('A14 u64 max' + bound, rowsum('u64', 'max') + bound, [*sizes(n=1), '-D', 'm=32', '--arg', 'A=(i << 32) + 31 - i'],
+               array('B', [133143986176]))
+        yield ('A14 u64 min' + bound, rowsum('u64', 'min') + bound, [*sizes(n=1), '-D', 'm=32', '--arg', 'A=(i << 32) + 31 - i'], array('B', [31]))
+        yield ('A24 u32 max' + bound, rowsum('u32', 'max') + bound, [*sizes(n=2), '-D', 'm=32', '--arg', 'A=i0 == 0 ? i1 : 0'], array('B', [31, 0]))
+        yield ('A24 i32 min' + bound, rowsum('i32', 'min') + bound, [*sizes(n=1), '-D', 'm=32', '--arg', 'A=i-20'], array('B', [-20]))
+        yield ('A32 max of -inf' + bound, rowsum('f16', 'max') + bound, [*sizes(n=3), '-D', 'm=13', '--arg', 'A=const(-inf)'],
+               array('B', [-math.inf] * 3))
+        yield ('A32 min of inf' + bound, rowsum('f32', 'min') + bound, [*sizes(n=3), '-D', 'm=13', '--arg', 'A=const(inf)'],
+               array('B', [math.inf] * 3))
+    yield ('A3 rows in one block', rowsum() + ' schedule k { bind j -> thread.x; bind i -> thread.y; }', ['-D', 'n=12', '-D', 'm=8', '--arg', 'A=8*i0+i1'],
+           array('B', [64 * y + 28 for y in range(12)]))
+    yield ('A6 the result in all threads', 'kernel k(A: f32[m]) -> (B: f32[m]) { let peak = max(j in m) A[j]; for j in m { B[j] = A[j] - peak; } }' + ALONE,
+           ['-D', 'm=96', '--arg', 'A=(37*i)%101'], array('B', [37 * r % 101 - 100 for r in range(96)]))
+    yield ('A7 one name twice', 'kernel k(A: f32[m]) -> (B: f32[2]) { let s = sum(j in m) A[j]; B[0] = s; let s = sum(j in m) (A[j] * A[j]); B[1] = s; }'
+           + ALONE, ['-D', 'm=40', '--arg', 'A=i'], array('B', [780, 20540]))
+    for r, expected in ((33, 561), (56, 1596), (72, 2628), (256, 32896), (1000, 500500), (1024, 524800)):
+        yield (f'A11 {r} threads', total() + ALONE, ['-D', f'm={r}', '--arg', 'A=i+1'], array('B', [expected]))
+    for r in (256, 300):
+        yield (f'A16 {r} trues', 'kernel k(A: bool[m]) -> (C: i32[1], D: bool[1]) { C[0] = sum(j in m) i32(A[j]); D[0] = any(j in m) A[j]; }',
+               ['-D', f'm={r}', '--arg', 'A=const(1)'], lambda read, r=r: read('C') == [r] and read('D') == [True])
+    arg = 'kernel k(A: f32[m]) -> (V: f32[1], P: i32[1]) { (V[0], P[0]) = argmax(j in m) (A[j], i32(j)); }'
+    for form, r, expected in (('-((11*(i+5))%17)', 90, 12), ('const(4)', 70, 0), ('const(-inf)', 13, 0), ('i == 7 || i == 20 ? 0.0 / 0.0 : f32(i)', 40, 7)):
+        for bound in ('', ALONE):
+            yield (f'A17 argmax {form}{bound}', arg + bound, ['-D', f'm={r}', '--arg', f'A={form}'], array('P', [expected]))
+    yield ('A21 scratch reused', 'kernel k(A: f32[n, m]) -> (B: f32[n]) { for i in n { B[i] = sum(j in m) A[i, j]; } } schedule k { bind j -> thread.x; }',
+           ['-D', 'm=192', *sizes(n=8), '--arg', 'A=1000*i0+i1'], array('B', [192000 * k + 18336 for k in range(8)]))
+    yield ('A30 complex product', 'reducer product(re: f32, im: f32) { identity (1, 0); combine(a, b) { (a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re) } }'
+           'kernel k(A: f32[m]) -> (R: f32[2]) { let (x, y) = product(j in m) (A[j], A[j]); R[0] = x; R[1] = y; }' + ALONE,
+           ['-D', 'm=8', '--arg', 'A=const(1)'], array('R', [16, 0]))
+    yield ('R1 fold', 'kernel k(A: f32[m]) -> (B: f32[1]) { B[0] += sum(j in m) A[j]; }', [*sizes(m=37), '--arg', 'A=i+1', '--arg', 'B=const(3)'],
+           array('B', [706]))
+    yield ('R3 into a view', 'kernel k(A: i32[a, b, c]) -> (B: i32[c] strided) { for k in c { B[k] = sum(i in a, j in b) A[i, j, k]; } }',
+           [*sizes(a=64, b=128, c=6), '--arg', 'A=const(1)', '--arg', 'B=@offset:1,strides:3'], array('B', [8192] * 6))
+    yield ('R5 NaN of one row', rowsum('f32', 'min'), [*sizes(n=5, m=300), '--arg', 'A=i0 == 2 && i1 == 299 ? 0.0 / 0.0 : f32(i1)'],
+           lambda read: same(read('B'), [0, 0, math.nan, 0, 0]))
+    yield ('R7 argmin finds the first NaN', arg.replace('argmax', 'argmin'), [*sizes(m=1030), '--arg', 'A=i == 130 || i == 900 ? 0.0 / 0.0 : 1.0'],
+           array('P', [130]))
+    for shape in ((0, 5), (4, 0), (0, 0)):
+        yield (f'R9 empty {shape}', rowsum('f32'), [*sizes(n=shape[0], m=shape[1]), '--arg', 'A=iota'], array('B', [0] * shape[0]))
+    yield ('R13 halves do not overflow', total('f16'), [*sizes(m=4096), '--arg', 'A=i < 2048 ? 1024 : -1024'], array('B', [0]))
+    yield ('R16 the fastest dimension is kept', 'kernel k(A: f32[n, m]) -> (B: f32[m]) { for j in m { B[j] = sum(i in n) A[i, j]; } }',
+           [*sizes(n=4096, m=24), '--arg', 'A=i1+1'], array('B', [4096 * (j + 1) for j in range(24)]))
+    yield ('R19 spans over 2^31', 'kernel k(A: i8[n, m] strided) -> (B: i64[n]) { for i in n { B[i] = sum(j in m) i64(A[i, j]); } }',
+           [*sizes(n=2, m=16), '--arg', 'A=2*i0+1@strides:2147483648:1'], array('B', [16, 48]))
+    yield ('R19 one row for all', 'kernel k(A: u8[n, m] strided) -> (B: i64[m]) { for j in m { B[j] = sum(i in n) i64(A[i, j]); } }',
+           [*sizes(n=700, m=70), '--arg', 'A=i1%3@strides:0:1'], array('B', [700 * (j % 3) for j in range(70)]))
+    yield ('R22 column-major', 'kernel k(A: i32[n, m] strided) -> (V: i32[1], P: i32[1]) { (V[0], P[0]) = argmax(i in n, j in m) (A[i, j], i32(i * m + j)); }',
+           [*sizes(n=5, m=4), '--arg', 'A=i0 == 3 && i1 == 1 ? 9 : 0@strides:1:5'], array('P', [13]))
+    yield ('R24 wraps', total(), [*sizes(m=3), '--arg', 'A=const(1073741824)'], array('B', [-1073741824]))
+    yield ('R24 widened', 'kernel k(A: i32[m]) -> (B: i64[1]) { B[0] = sum(j in m) i64(A[j]); }', [*sizes(m=3), '--arg', 'A=const(1073741824)'],
+           array('B', [3221225472]))
+    yield ('R26 init', 'kernel k(A: i32[m]) -> (S: i32[1], P: i32[1]) { S[0] = sum(j in m; init = 10) A[j]; P[0] = prod(j in m; init = 10) A[j]; }',
+           [*sizes(m=7000), '--arg', 'A=const(1)'], lambda read: read('S') == [7010] and read('P') == [10])
+    yield ('R29 odd sizes, unaligned', 'kernel k(A: f32[n, m] strided) -> (B: f32[n]) { for i in n { B[i] = sum(j in m) A[i, j]; } }',
+           [*sizes(n=3, m=1001), '--arg', 'A=(i0+i1)%4@offset:1,strides:1003:1'], array('B', [1500, 1501, 1502]))
+    for e in (3, 5, 11, 16, 31, 32):
+        yield (f'R34 rows of {e} in one warp', rowsum() + ' schedule k { bind j -> thread.x; bind i -> thread.y; }',
+               ['-D', 'n=4', '-D', f'm={e}', '--arg', 'A=(i1+1)*(i1+1)*(i0+1)'],
+               array('B', [(i + 1) * e * (e + 1) * (2 * e + 1) // 6 for i in range(4)]))
+        yield (f'R34 NaN in one row of {e}', rowsum('f32', 'max') + ' schedule k { bind j -> thread.x; bind i -> thread.y; }',
+               ['-D', 'n=4', '-D', f'm={e}', '--arg', f'A=i0 == 1 && i1 == {e - 1} ? 0.0 / 0.0 : f32(i1)'],
+               lambda read, e=e: same(read('B'), [e - 1, math.nan, e - 1, e - 1]))
+    for type_ in ('u8', 'i16', 'f32', 'u64'):
+        yield permute((3, 1, 4, 1, 1, 6), (0, 3, 2, 1, 4, 5), type_)
+        yield permute((5, 77, 12), (0, 2, 1), type_)
+        yield permute((4, 6, 2, 3), (0, 2, 1, 3), type_)
+        yield permute((3, 5, 31, 2, 7), (3, 4, 2, 0, 1), type_)
+        yield permute((6, 6), (1, 0), type_)
+        yield permute((0, 64, 64), (0, 2, 1), type_)
+        yield permute((2,) * 12, tuple(range(11, -1, -1)), type_)
+    yield permute((33, 48), (1, 0), 'bool')
+    yield permute((2, 2097), (1, 0), 'i8', 'iota')
+    yield ('P9 into a pitch', 'kernel k(X: f32[a, b]) -> (Y: f32[b, a] strided) { for i in a, j in b { Y[j, i] = X[i, j]; } }',
+           [*sizes(a=33, b=48), '--arg', 'X=i', '--arg', 'Y=@offset:3,strides:50:1'],
+           array('Y', [i * 48 + j for j in range(48) for i in range(33)]))
+    yield ('P14 strides over 2^31', 'kernel k(X: u8[a, b] strided) -> (Y: u8[b, a]) { for i in a, j in b { Y[j, i] = X[i, j]; } }',
+           [*sizes(a=3, b=5), '--arg', 'X=i@strides:1073741824:7'], array('Y', [i * 5 + j for j in range(5) for i in range(3)]))
+
+
+def run(case):
+    name, program, args, answer = case
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'k.red')
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(program)
+        outs = sorted(set(a for a in ('A', 'B', 'C', 'D', 'P', 'R', 'S', 'V', 'X', 'Y') if f'{a}: ' in program.split('kernel')[-1].split('{')[0]))
+        command = [REDC, 'run', path, '--check', *args]
+        for out in outs:
+            command += ['--out', f'{out}={folder}/{out}.npy']
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        if done.returncode:
+            return f'{name}: exit status {done.returncode}\n  {" ".join(command)}\n{done.stderr}'
+        read = lambda out: npyfile.read(f'{folder}/{out}.npy')[2]  # noqa: E731
+        if not answer(read):
+            return f'{name}: wrong answer: ' + ', '.join(f'{o} = {read(o)[:8]}' for o in outs)
+    return None
+
+
+def main():
+    chosen = [c for c in cases() if len(sys.argv) < 2 or sys.argv[1] in c[0]]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        wrong = [x for x in pool.map(run, chosen) if x]
+    print('\n'.join(wrong))
+    print(f'{len(chosen) - len(wrong)} passed, {len(wrong)} failed')
+    return 1 if wrong else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
