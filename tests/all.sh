@@ -117,8 +117,8 @@ quickstart() {
   out=$(sh examples/quickstart.sh) || return 1
   echo "$out"
   case $out in
-  *__global__*.visible\ .entry*) ;;
-  *) echo "the quickstart shows no kernel"; return 1 ;;
+  *__global__*.visible\ .entry*11055*) ;;
+  *) echo "the quickstart shows no kernel or no sum"; return 1 ;;
   esac
 }
 
