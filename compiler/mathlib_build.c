@@ -81,8 +81,9 @@ static node bitcast(struct builder *b, enum type type, node a) {
 #define SELECT(c, a1, a2) ir_select(b->arena, c, a1, a2)
 
 #include "compiler/mathlib_f32.def"
+#include "compiler/mathlib_f64.def"
 
-static node build(struct builder *b, enum op op, node x, node y) {
+static node build_f32(struct builder *b, enum op op, node x, node y) {
   switch ((int)op) {
 #define M(name)                                                                                              \
   case OP_##name:                                                                                            \
@@ -94,8 +95,20 @@ static node build(struct builder *b, enum op op, node x, node y) {
   }
 }
 
+static node build_f64(struct builder *b, enum op op, node x, node y) {
+  switch ((int)op) {
+#define M(name)                                                                                              \
+  case OP_##name:                                                                                            \
+    return build_##name##_F64(b, x);
+#include "compiler/mathlib.def"
+#undef M
+  case OP_POW: return build_POW_F64(b, x, y);
+  default: return NULL;
+  }
+}
+
 bool mathlib_has(enum op op, enum type type) {
-  if (type != TYPE_F32) return false;
+  if (!type_is_float(type)) return false;
   switch ((int)op) {
 #define M(name)                                                                                              \
   case OP_##name:                                                                                            \
@@ -120,6 +133,8 @@ const struct ir_function *mathlib_function(struct arena *arena, enum op op, enum
     list_push(arena, &function->params, var);
     params[i] = ir_ref(arena, var);
   }
-  list_push(arena, &function->results, build(&b, op, params[0], params[1]));
+  list_push(arena, &function->results,
+            type == TYPE_F32 ? build_f32(&b, op, params[0], params[1])
+                             : build_f64(&b, op, params[0], params[1]));
   return function;
 }

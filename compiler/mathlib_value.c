@@ -65,6 +65,7 @@ static inline double bits_to_F64(uint64_t bits) {
 #define SELECT(c, a, b) ((c) ? (a) : (b))
 
 #include "compiler/mathlib_f32.def"
+#include "compiler/mathlib_f64.def"
 
 float mathlib_f32(enum op op, float a, float b) {
   switch ((int)op) {
@@ -78,10 +79,23 @@ float mathlib_f32(enum op op, float a, float b) {
   }
 }
 
+double mathlib_f64(enum op op, double a, double b) {
+  switch ((int)op) {
+#define M(name)                                                                                              \
+  case OP_##name:                                                                                            \
+    return value_##name##_F64(a);
+#include "compiler/mathlib.def"
+#undef M
+  case OP_POW: return value_POW_F64(a, b);
+  default: return NAN;
+  }
+}
+
 bool mathlib_evaluate(enum op op, enum type type, const struct value *args, struct value *out) {
   int operands = op_table[op].operands;
   if (!mathlib_has(op, type) || args[0].type != type || args[operands - 1].type != type) return false;
   double x = args[0].number, y = args[operands - 1].number;
-  *out = value_float(type, type == TYPE_F32 ? (double)mathlib_f32(op, (float)x, (float)y) : NAN);
+  *out = value_float(type,
+                     type == TYPE_F32 ? (double)mathlib_f32(op, (float)x, (float)y) : mathlib_f64(op, x, y));
   return true;
 }
