@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Minimax polynomials for compiler/mathlib*.def, coefficients rounded one after another to the working precision.
+"""Near-minimax polynomials for compiler/mathlib*.def, coefficients rounded one after another to the working precision.
 
 Needs mpmath. `minimax.py NAME` prints the coefficients and the largest weighted error; without a name, all of them.
 """
 import sys
-from mpmath import mp, mpf, matrix, lu_solve, cos, pi, log, exp, sin, erfc, erf, sqrt, floor, fabs, ldexp, frexp, expm1, log1p, atanh, tanh
+from mpmath import mp, mpf, matrix, lu_solve, cos, pi, log, exp, sin, erfc, erf, sqrt, floor, fabs, ldexp, frexp, expm1, log1p, atanh
 
-mp.prec = 200
+mp.prec = 300
 
 
 def round_to(x, bits):
@@ -17,46 +17,24 @@ def round_to(x, bits):
     return ldexp(mp.nint(ldexp(m, bits)), e - bits)
 
 
-def remez(f, weight, powers, lo, hi):
-    """Coefficients c of sum c[i] x^powers[i] with minimal max |weight(x) (p(x) - f(x))| on lo..hi, and that error."""
+def least_squares(f, weight, powers, lo, hi):
+    """Coefficients c of sum c[i] x^powers[i] near f in the weighted square mean over Chebyshev's nodes of lo..hi.
+
+    That is within a small factor of the best largest error, and stands being done again with coefficients fixed.
+    """
     n = len(powers)
-    nodes = [(lo + hi) / 2 - (hi - lo) / 2 * cos(pi * i / n) for i in range(n + 1)]
-    grid_size = 24 * (n + 1)
-    grid = [(lo + hi) / 2 - (hi - lo) / 2 * cos(pi * i / grid_size) for i in range(grid_size + 1)]
-    values = [(x, f(x), weight(x)) for x in grid]
-    coefficients, worst = None, None
-    for _ in range(40):
-        a, b = matrix(n + 1, n + 1), matrix(n + 1, 1)
-        for i, x in enumerate(nodes):
-            w = weight(x)
-            for k, power in enumerate(powers):
-                a[i, k] = x**power
-            a[i, n] = (-1) ** i / w
-            b[i] = f(x)
-        solution = lu_solve(a, b)
-        coefficients, level = [solution[k] for k in range(n)], fabs(solution[n])
-        errors = [w * (sum(c * x**p for c, p in zip(coefficients, powers)) - y) for x, y, w in values]
-        worst = max(fabs(e) for e in errors)
-        # one extremum for each run of errors of one sign
-        runs = []
-        for (x, _, _), e in zip(values, errors):
-            if runs and (runs[-1][1] > 0) == (e > 0):
-                if fabs(e) > fabs(runs[-1][1]):
-                    runs[-1] = (x, e)
-            else:
-                runs.append((x, e))
-        while len(runs) > n + 1:
-            if len(runs) == n + 2:
-                runs.pop(0 if fabs(runs[0][1]) < fabs(runs[-1][1]) else -1)
-            else:
-                k = min(range(len(runs) - 1), key=lambda i: max(fabs(runs[i][1]), fabs(runs[i + 1][1])))
-                del runs[k:k + 2]
-        if len(runs) < n + 1:
-            break
-        nodes = [x for x, _ in runs]
-        if worst < level * mpf(1.0001):
-            break
-    return coefficients, worst
+    count = 6 * n + 20
+    a, b = matrix(n, n), matrix(n, 1)
+    for i in range(count):
+        x = (lo + hi) / 2 - (hi - lo) / 2 * cos(pi * (i + mpf(0.5)) / count)
+        w, y = weight(x)**2, f(x)
+        row = [x**p for p in powers]
+        for k in range(n):
+            b[k] += w * row[k] * y
+            for j in range(n):
+                a[k, j] += w * row[k] * row[j]
+    solution = lu_solve(a, b)
+    return [solution[k] for k in range(n)]
 
 
 def fit(f, powers, lo, hi, bits, weight=None, fixed=(), relative_to=None):
@@ -71,7 +49,7 @@ def fit(f, powers, lo, hi, bits, weight=None, fixed=(), relative_to=None):
     bits = dict(zip(powers, bits if isinstance(bits, (list, tuple)) else [bits] * len(powers)))
     rest = lambda x: f(x) - sum(c * x**p for p, c in done)
     while left:
-        coefficients, _ = remez(rest, weight, left, lo, hi)
+        coefficients = least_squares(rest, weight, left, lo, hi)
         done.append((left[0], round_to(coefficients[0], bits[left[0]])))
         left.pop(0)
     # the error of what came out
@@ -150,18 +128,12 @@ def cos_f32():  # cos(r) = 1 - z/2 + z^2 q(z)
 @named
 def erf_near_f32():  # erf(x) = x + x q(x^2), up to 1
     q = lambda z: erf(sqrt(z)) / sqrt(z) - 1 if z > mpf(2)**-60 else 2 / sqrt(pi) - 1
-    return fit(q, range(0, 8), 0, 1, 24, weight=lambda z: sqrt(z) / erf(sqrt(z)) if z else mpf(1))
+    return fit(q, range(0, 8), 0, 1, 24, weight=lambda z: sqrt(z) / erf(sqrt(z)) if z else sqrt(pi) / 2)
 
 
 @named
 def erf_far_f32():  # erf(x) = 1 - exp(-x q(x)), from 1
     return fit(lambda x: -log(erfc(x)) / x, range(0, 8), 1, 4, 24, weight=lambda x: x * erfc(x) / erf(x))
-
-
-@named
-def tanh_f32():  # tanh(x) = x + x z q(z), z = x^2, below 0.6
-    q = lambda z: (tanh(sqrt(z)) / sqrt(z) - 1) / z if z > mpf(2)**-60 else -mpf(1) / 3
-    return fit(q, range(0, 6), 0, 0.6**2, 24, weight=lambda z: z * sqrt(z) / tanh(sqrt(z)) + mpf(2)**-30 if z else mpf(2)**-30)
 
 
 def log2_tail(z):  # log2((1 + s) / (1 - s)) = s (A + z (A/3 + z q(z))), z = s^2
@@ -179,13 +151,78 @@ def pow_f32():
     return fit(log2_tail, range(0, 3), 0, SMALL, 24, weight=lambda z: z * z / 3 + mpf(2)**-40)
 
 
+# f64
+
+@named
+def exp_f64():  # exp(r) = 1 + r + r^2 q(r)
+    q = lambda r: (expm1(r) - r) / r**2 if fabs(r) > mpf(2)**-40 else mpf(1) / 2 + r / 6
+    return fit(q, range(0, 11), -HALF, HALF, 53, weight=lambda r: fabs(r**2 / expm1(r)) + mpf(2)**-60)
+
+
+def atanh_rest(s):  # log((1 + s) / (1 - s)) = 2 s + s z q(z), z = s^2
+    z = s * s
+    return (2 * atanh(s) / s - 2) / z if z > mpf(2)**-40 else mpf(2) / 3 + 2 * z / 5
+
+
+@named
+def log_f64():
+    return fit(lambda z: atanh_rest(sqrt(z)), range(0, 8), 0, SMALL, 53, weight=lambda z: z / 2 + mpf(2)**-60)
+
+
+@named
+def sin_f64():
+    q = lambda z: (sin(sqrt(z)) / sqrt(z) - 1) / z if z > mpf(2)**-60 else -mpf(1) / 6
+    return fit(q, range(0, 6), 0, QUARTER**2, 53, weight=lambda z: z * sqrt(z) / sin(sqrt(z)) + mpf(2)**-60 if z else mpf(2)**-60)
+
+
+@named
+def cos_f64():
+    q = lambda z: (cos(sqrt(z)) - 1 + z / 2) / z**2 if z > mpf(2)**-40 else mpf(1) / 24 - z / 720
+    return fit(q, range(0, 6), 0, QUARTER**2, 53, weight=lambda z: z * z + mpf(2)**-60)
+
+
+@named
+def erf_near_f64():
+    q = lambda z: erf(sqrt(z)) / sqrt(z) - 1 if z > mpf(2)**-60 else 2 / sqrt(pi) - 1
+    return fit(q, range(0, 13), 0, 1, 53, weight=lambda z: sqrt(z) / erf(sqrt(z)) if z else sqrt(pi) / 2)
+
+
+@named
+def erf_far_f64():
+    return fit(lambda x: -log(erfc(x)) / x, range(0, 18), 1, 6, 53, weight=lambda x: x * erfc(x) / erf(x))
+
+
+@named
+def pow_f64():
+    return fit(log2_tail, range(0, 9), 0, SMALL, 53, weight=lambda z: z * z / 3 + mpf(2)**-80)
+
+
+def constants(digits):
+    for name, x in [('ln 2', ln2), ('1 / ln 2', 1 / ln2), ('2 / ln 2', 2 / ln2), ('2 / (3 ln 2)', 2 / ln2 / 3), ('pi / 2', pi / 2)]:
+        high = round_to(x, digits)
+        print(name, hexadecimal(high), hexadecimal(round_to(x - high, digits)))
+    few = digits * 5 // 8
+    high = round_to(ln2, few)
+    print(f'ln 2, {few} bits', hexadecimal(high), hexadecimal(round_to(ln2 - high, digits)))
+    return [], mpf(1)
+
+
 @named
 def constants_f32():
-    for name, x in [('ln 2', ln2), ('1 / ln 2', 1 / ln2), ('2 / ln 2', 2 / ln2), ('2 / (3 ln 2)', 2 / ln2 / 3), ('pi / 2', pi / 2)]:
-        hi = round_to(x, 24)
-        print(name, hexadecimal(hi), hexadecimal(round_to(x - hi, 24)))
-    hi = round_to(ln2, 15)
-    print('ln 2, 15 bits', hexadecimal(hi), hexadecimal(round_to(ln2 - hi, 24)))
+    return constants(24)
+
+
+@named
+def constants_f64():
+    return constants(53)
+
+
+@named
+def two_over_pi():
+    mp.prec = 1400
+    bits = int(floor(ldexp(2 / pi, 64 * 19)))
+    mp.prec = 300
+    print(' '.join(f'0x{bits >> 64 * (18 - i) & (2**64 - 1):016x}' for i in range(19)))
     return [], mpf(1)
 
 
