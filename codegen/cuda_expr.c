@@ -151,6 +151,10 @@ static void shift_count(struct cuda *cg, const struct ir_expr *count) {
     text_printf(&cg->line, "%lld", (long long)(count->integer & mask));
     return;
   }
+  if (count->op == OP_AND && ir_const_is(count->args[1], mask)) {
+    cuda_expr(cg, count, PLACE_UNARY, false);
+    return;
+  }
   put(cg, "(");
   cuda_expr(cg, count, PLACE_UNARY, false);
   text_printf(&cg->line, " & %lld)", (long long)mask);

@@ -1,6 +1,6 @@
 // Division and shifts with a meaning for all operands, out of the machine's: x / 0 is all ones, x % 0 is x,
 // MIN / -1 is MIN, shift counts are modulo the width. What is known of the operands keeps this cheap: a
-// divisor that is a constant, a size, or the extent of a loop around needs no select.
+// divisor that is a constant, or the extent of a loop or a grid around, needs no select.
 #include "passes/math_lower.h"
 
 enum { UNKNOWN = -1 };
@@ -143,8 +143,7 @@ void math_note_variable(struct math *m, struct ir_var *var, const struct ir_expr
   var->mark = ((uint32_t)range.bits + 1) << 1 | range.is_index;
 }
 
-// --- Facts
-// -------------------------------------------------------------------------------------------------------------------
+// --- Facts -------------------------------------------------------------------------------------------------
 
 static bool is_nonnegative(const struct math *m, const struct ir_expr *e) {
   return range_of(m, e).bits != UNKNOWN;
@@ -204,8 +203,7 @@ static bool is_not_minus_one(const struct math *m, const struct ir_expr *e) {
          sum->args[1]->integer < FEW;
 }
 
-// --- Lowering
-// ----------------------------------------------------------------------------------------------------------------
+// --- Lowering ----------------------------------------------------------------------------------------------
 
 static struct ir_expr *machine(struct math *m, bool is_quotient, struct ir_expr *a, struct ir_expr *b) {
   return ir_binary(m->arena, is_quotient ? OP_QUO : OP_REM, a, b);
