@@ -147,7 +147,7 @@ bool sim_call(struct sim_warp *warp, struct sim_split *split, const struct sim_o
   for (size_t i = 0; i < callee->register_count; i++) {
     uint32_t poison;
     memcpy(&poison, to + callee->registers[i] - 4, 4);
-    poison = sim_checks(warp, SIM_POISON) ? poison | mask : poison & ~mask;
+    poison &= ~mask;
     memcpy(to + callee->registers[i] - 4, &poison, 4);
   }
   if (callee->local_bytes) {

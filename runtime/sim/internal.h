@@ -247,12 +247,18 @@ struct sim_module {
 
 struct sim_cell;
 
-// Access history of 4 KiB. Cells of 2^granule bytes, made finer as accesses need; valid for one launch.
+// Access history of 4 KiB, valid for one launch: segments as long as all accesses are of 2^granule bytes a lane, lane
+// after lane from a segment's start; then cells of 2^granule bytes, made finer as accesses need.
 struct sim_page {
   atomic_uint lock;
   uint32_t generation;
   uint32_t granule;
+  bool is_touched; // owns memory, and its shadow knows
+  bool is_segmented;
+  struct sim_segment *segments;
+  uint32_t segment_room;
   struct sim_cell *cells;
+  uint32_t cell_room;
   struct sim_reader *readers;
   uint32_t reader_count;
   uint32_t reader_room;
@@ -264,6 +270,7 @@ struct sim_page {
 struct sim_shadow {
   struct sim_page *pages;
   uint64_t page_count;
+  uint32_t page_bytes; // 4096, or all there is in multiples of 512 where that is less
   pthread_mutex_t lock; // of what follows
   uint64_t *touched;    // pages that own memory
   uint64_t touched_count;
@@ -558,9 +565,7 @@ static inline uint32_t *sim_poison(const struct sim_warp *warp, int32_t offset) 
 }
 
 // A result may be one of the operands, lane by lane, which does not keep the loop from being vector code.
-#if defined __clang__
-#define SIM_VECTOR _Pragma("clang loop vectorize(assume_safety)")
-#elif defined __GNUC__
+#if defined __GNUC__ && !defined __clang__
 #define SIM_VECTOR _Pragma("GCC ivdep")
 #else
 #define SIM_VECTOR

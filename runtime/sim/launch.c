@@ -277,8 +277,8 @@ static bool run(struct sim_launch_state *state) {
 
 // ---- The launch --------------------------------------------------------------------------------------------
 
-// Registers as they are when a thread starts: zero. A register that nothing wrote is no poison: compilers leave undefined halves of
-// packed values in such registers, and never let them reach a result.
+// Registers as they are when a thread starts: zero. A register that nothing wrote is no poison: compilers leave
+// undefined halves of packed values in such registers, and never let them reach a result.
 static bool make_frame(struct sim_launch_state *state) {
   const struct sim_function *function = state->function;
   state->frame_image = calloc(function->frame_bytes + 1, 1);

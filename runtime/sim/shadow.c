@@ -1,6 +1,7 @@
 // Data races, after FastTrack (Flanagan and Freund, PLDI 2009): each cell of memory keeps its last write and the reads
 // since, as epochs; readers of one warp and epoch share one record. Pages of 4 KiB start with cells as large as their
-// first access and are made finer as smaller ones come.
+// first access and are made finer as smaller ones come. Where whole warps go lane after lane through memory, as most
+// do, one segment stands for 32 cells; whatever does not fit in turns the page into cells.
 #include "runtime/sim/internal.h"
 
 #include <sched.h>
@@ -26,6 +27,18 @@ struct sim_cell {
   uint32_t more; // index + 1 in the page's readers
 };
 
+// 32 cells: lane l of the writer or reader is the one that touched cell l.
+struct sim_segment {
+  uint32_t writer;
+  uint32_t write_mark; // without a lane
+  uint32_t write_lanes;
+  uint32_t write_op;
+  uint32_t reader;
+  uint32_t read_mark;
+  uint32_t read_lanes;
+  uint32_t read_op;
+};
+
 struct sim_reader {
   uint32_t reader;
   uint32_t mark;
@@ -37,6 +50,8 @@ struct sim_reader {
 bool sim_shadow_create(struct sim_shadow *shadow, uint64_t bytes) {
   shadow->page_count = (bytes + PAGE_BYTES - 1) >> SIM_PAGE_BITS;
   if (shadow->page_count == 0) shadow->page_count = 1;
+  // Whole segments, whatever their cells.
+  shadow->page_bytes = bytes == 0 ? 512 : bytes < PAGE_BYTES ? (uint32_t)(bytes + 511) & ~511u : PAGE_BYTES;
   shadow->pages = sim_pages_map(shadow->page_count * sizeof *shadow->pages);
   if (!shadow->pages) return false;
   pthread_mutex_init(&shadow->lock, NULL);
@@ -47,10 +62,10 @@ void sim_shadow_free(struct sim_shadow *shadow) {
   if (!shadow->pages) return;
   for (uint64_t i = 0; i < shadow->touched_count; i++) {
     struct sim_page *page = &shadow->pages[shadow->touched[i]];
+    free(page->segments);
     free(page->cells);
     free(page->readers);
-    page->cells = NULL;
-    page->readers = NULL;
+    memset(page, 0, sizeof *page);
   }
   free(shadow->touched);
   pthread_mutex_destroy(&shadow->lock);
@@ -130,9 +145,10 @@ static uint32_t readers_copy(struct sim_page *page, uint32_t from) {
 }
 
 // Makes cells of 2^granule bytes out of larger ones.
-static bool refine(struct sim_page *page, uint32_t granule) {
-  uint32_t parts = 1u << (page->granule - granule), count = PAGE_BYTES >> page->granule;
-  struct sim_cell *cells = malloc((size_t)(PAGE_BYTES >> granule) * sizeof *cells);
+static bool refine(const struct sim_shadow *shadow, struct sim_page *page, uint32_t granule) {
+  uint32_t parts = 1u << (page->granule - granule), count = shadow->page_bytes >> page->granule;
+  uint32_t room = shadow->page_bytes >> granule;
+  struct sim_cell *cells = malloc(room * sizeof *cells);
   if (!cells) return false;
   for (uint32_t i = 0; i < count; i++) {
     for (uint32_t k = 0; k < parts; k++) {
@@ -143,31 +159,84 @@ static bool refine(struct sim_page *page, uint32_t granule) {
   }
   free(page->cells);
   page->cells = cells;
+  page->cell_room = room;
   page->granule = granule;
   return true;
 }
 
-// A page ready for accesses of 2^granule bytes in this launch.
-static bool prepare(struct sim_shadow *shadow, struct sim_page *page, uint32_t generation, uint32_t granule) {
-  if (page->generation != generation) {
-    if (!page->cells && !touch(shadow, (uint64_t)(page - shadow->pages))) return false;
-    if (!page->cells || page->granule != granule) {
-      free(page->cells);
-      page->cells = calloc(PAGE_BYTES >> granule, sizeof *page->cells);
-      if (!page->cells) {
-        // The page is known already; a later try allocates again.
-        page->granule = granule;
-        return false;
-      }
-      page->granule = granule;
-    } else {
-      memset(page->cells, 0, (PAGE_BYTES >> granule) * sizeof *page->cells);
-    }
-    page->generation = generation;
-    page->reader_count = page->reader_free = 0;
-    return true;
+// Empty cells of 2^granule bytes.
+static bool clear_cells(const struct sim_shadow *shadow, struct sim_page *page, uint32_t granule) {
+  uint32_t count = shadow->page_bytes >> granule;
+  if (count > page->cell_room) {
+    free(page->cells);
+    page->cell_room = 0;
+    page->cells = calloc(count, sizeof *page->cells);
+    if (!page->cells) return false;
+    page->cell_room = count;
+  } else {
+    memset(page->cells, 0, count * sizeof *page->cells);
   }
-  return page->granule <= granule || refine(page, granule);
+  page->granule = granule;
+  page->is_segmented = false;
+  return true;
+}
+
+// Turns segments into cells.
+static bool expand(const struct sim_shadow *shadow, struct sim_page *page) {
+  uint32_t count = shadow->page_bytes >> (page->granule + 5);
+  if (!clear_cells(shadow, page, page->granule)) return false;
+  for (uint32_t i = 0; i < count; i++) {
+    const struct sim_segment *segment = &page->segments[i];
+    for (uint32_t l = 0; l < SIM_LANES; l++) {
+      struct sim_cell *cell = &page->cells[i * SIM_LANES + l];
+      if (segment->write_lanes >> l & 1) {
+        cell->writer = segment->writer;
+        cell->write_mark = segment->write_mark | l << 2;
+        cell->write_op = segment->write_op;
+      }
+      if (segment->read_lanes >> l & 1) {
+        cell->reader = segment->reader;
+        cell->read_mark = segment->read_mark;
+        cell->read_lanes = 1u << l;
+        cell->read_op = segment->read_op;
+      }
+    }
+  }
+  return true;
+}
+
+// A page as it is at the start of a launch, in segments if wished.
+static bool start_page(struct sim_shadow *shadow, struct sim_page *page, uint32_t generation, uint32_t granule,
+                       bool in_segments) {
+  if (!page->is_touched) {
+    if (!touch(shadow, (uint64_t)(page - shadow->pages))) return false;
+    page->is_touched = true;
+  }
+  page->reader_count = page->reader_free = 0;
+  uint32_t count = shadow->page_bytes >> (granule + 5);
+  if (in_segments && count > page->segment_room) {
+    free(page->segments);
+    page->segment_room = 0;
+    page->segments = malloc(count * sizeof *page->segments);
+    if (!page->segments) return false;
+    page->segment_room = count;
+  }
+  if (in_segments) {
+    memset(page->segments, 0, count * sizeof *page->segments);
+    page->granule = granule;
+    page->is_segmented = true;
+  } else if (!clear_cells(shadow, page, granule)) {
+    return false;
+  }
+  page->generation = generation;
+  return true;
+}
+
+// Cells ready for accesses of 2^granule bytes in this launch.
+static bool prepare(struct sim_shadow *shadow, struct sim_page *page, uint32_t generation, uint32_t granule) {
+  if (page->generation != generation) return start_page(shadow, page, generation, granule, false);
+  if (page->is_segmented && !expand(shadow, page)) return false;
+  return page->granule <= granule || refine(shadow, page, granule);
 }
 
 // ---- Cells -------------------------------------------------------------------------------------------------
@@ -289,6 +358,60 @@ static uint32_t granule_of(uint32_t bytes) {
   return granule > COARSEST ? COARSEST : granule;
 }
 
+// Whether the lanes go one after another from a multiple of 32 elements; `granule` is that of an element.
+static bool is_row(uint32_t mask, const uint64_t *offset, uint32_t bytes) {
+  uint32_t first = (uint32_t)__builtin_ctz(mask);
+  uint64_t base = offset[first] - (uint64_t)first * bytes, wrong = 0;
+  if (bytes > 16 || (base & (SIM_LANES * bytes - 1)) != 0) return false;
+  SIM_EACH(mask, l, { wrong |= offset[l] ^ (base + l * bytes); });
+  return wrong == 0;
+}
+
+// Whether all accesses of a warp at an epoch are known to all lanes of another of its block.
+static bool is_known(const struct sim_warp *warp, uint32_t id, uint32_t mark) {
+  uint32_t other = id - warp->first_id;
+  return other < warp->block->warp_count && other != warp->index && mark >> 7 <= warp->rows[other];
+}
+
+// A row's access to a segment. False, with nothing done, where cells must tell.
+static bool touch_segment(const struct access *access, struct sim_segment *segment, uint32_t mask, uint32_t epoch,
+                          bool is_write) {
+  const struct sim_warp *warp = access->warp;
+  uint32_t mark = epoch << 7 | access->strength;
+  bool is_own_write = segment->writer == access->id, is_own_read = segment->reader == access->id;
+  // Own lanes meet only themselves: lane l touches cell l.
+  bool is_after_write = !segment->write_lanes || is_own_write || is_known(warp, segment->writer, segment->write_mark);
+  bool is_after_read = !segment->read_lanes || is_own_read || is_known(warp, segment->reader, segment->read_mark);
+  if (!is_after_write || (is_write && !is_after_read)) return false;
+  if (is_write) {
+    bool is_same = is_own_write && segment->write_mark == mark;
+    if (!is_same && (segment->write_lanes & ~mask)) return false;
+    segment->write_lanes = is_same ? segment->write_lanes | mask : mask;
+    segment->writer = access->id;
+    segment->write_mark = mark;
+    segment->write_op = access->op_index;
+    segment->read_lanes &= ~mask;
+  } else {
+    bool is_same = is_own_read && segment->read_mark == mark;
+    if (!is_same && ((segment->read_lanes & ~mask) || !is_after_read)) return false;
+    segment->read_lanes = is_same ? segment->read_lanes | mask : mask;
+    segment->reader = access->id;
+    segment->read_mark = mark;
+    segment->read_op = access->op_index;
+  }
+  return true;
+}
+
+// A row's access to its page: true when segments could take it.
+static bool row_access(const struct access *access, struct sim_shadow *shadow, struct sim_page *page,
+                       uint32_t generation, uint32_t mask, uint64_t offset, bool is_write) {
+  uint32_t granule = granule_of(access->bytes);
+  if (page->generation != generation && !start_page(shadow, page, generation, granule, true)) return false;
+  if (!page->is_segmented || page->granule != granule) return false;
+  struct sim_segment *segment = &page->segments[(offset & (PAGE_BYTES - 1)) >> (granule + 5)];
+  return touch_segment(access, segment, mask, access->warp->epoch, is_write);
+}
+
 void sim_shadow_access(struct sim_warp *warp, const struct sim_op *op, struct sim_shadow *shadow,
                        uint32_t generation, bool is_shared, uint32_t mask, const uint64_t *offset,
                        uint64_t address_base, uint32_t bytes, enum sim_access kind) {
@@ -301,6 +424,16 @@ void sim_shadow_access(struct sim_warp *warp, const struct sim_op *op, struct si
   struct sim_page *page = NULL;
   uint64_t page_index = UINT64_MAX;
   bool is_ready = false;
+  if (!is_shared && is_row(mask, offset, bytes)) {
+    page_index = offset[__builtin_ctz(mask)] >> SIM_PAGE_BITS;
+    page = &shadow->pages[page_index];
+    if (is_locked) lock_page(page);
+    bool is_done = row_access(&access, shadow, page, generation, mask, offset[__builtin_ctz(mask)], kind != SIM_READ);
+    if (is_locked) unlock_page(page);
+    if (is_done) return;
+    page = NULL;
+    page_index = UINT64_MAX;
+  }
   for (uint32_t rest = mask; rest; rest &= rest - 1) {
     uint32_t lane = (uint32_t)__builtin_ctz(rest);
     uint64_t at = offset[lane], index = at >> SIM_PAGE_BITS;
