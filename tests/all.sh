@@ -8,7 +8,7 @@ root=$PWD
 . cmake/packages.sh
 
 all_parts="packages build units runner golden examples quickstart install asan asan-units asan-golden llvm22 llvm22-units
-llvm22-golden fuzz"
+llvm22-golden differential fuzz"
 parts=${*:-$all_parts}
 logs=$root/build/test-logs
 jobs=$(nproc 2>/dev/null || echo 2)
@@ -151,7 +151,7 @@ seeds() {
     case $1 in
     fuzz_red | fuzz_compile) cp "$example" "$2" ;;
     fuzz_ir) build/fuzz/redc "$example" -D m=11 --emit=ir -o "$2/$stem" 2>/dev/null ;;
-    fuzz_ptx | fuzz_sim) build/fuzz/redc "$example" -D m=11 --emit=ptx -o "$2/$stem" 2>/dev/null ;;
+    fuzz_ptx) build/fuzz/redc "$example" -D m=11 --emit=ptx -o "$2/$stem" 2>/dev/null ;;
     esac
   done
 }
@@ -198,6 +198,7 @@ part asan-golden golden --redc build/asan/redc
 part llvm22 llvm22
 part llvm22-units with_llvm22 units llvm22
 part llvm22-golden with_llvm22 golden --redc build/llvm22/redc --llvm 22
+part differential python3 tests/fuzz/differential.py --redc build/redc --jobs "$jobs"
 part fuzz fuzz
 
 echo "$passed passed, $failed failed, $skipped skipped"
