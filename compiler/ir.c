@@ -358,7 +358,7 @@ struct ir_expr *ir_rewrite_expr(struct arena *arena, struct ir_expr *e, ir_rewri
     }
     if (changed) {
       struct ir_expr *made = ir_make(arena, e->op, e->type, args, e->count);
-      if (made->op == OP_LOAD || made->op == OP_LOAD_FLAT) made->mem = e->mem;
+      if (e->op == OP_LOAD || e->op == OP_LOAD_FLAT) made->mem = e->mem;
       if (made->op == e->op && made->range.line == 0) made->range = e->range;
       e = made;
     }

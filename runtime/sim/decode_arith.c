@@ -24,6 +24,7 @@ static void choose_as(struct sim_decoder *decoder, const char *opcode, const cha
   snprintf(name, sizeof name, "%s%s", opcode, suffix);
   decoder->op->type = (uint8_t)type;
   decoder->op->run = sim_alu_find(name, type);
+  decoder->op->absorbs = strcmp(name, "and") == 0 ? SIM_ABSORBS_ZERO : strcmp(name, "or") == 0 ? SIM_ABSORBS_ONES : SIM_ABSORBS_NOTHING;
   if (!decoder->op->run) {
     sim_fail(decoder, "'%s%s' does not take the type .%s", decoder->instruction->opcode, suffix, sim_type_name(type));
   }

@@ -82,6 +82,9 @@ enum sim_op_kind {
   SIM_OP_TRAP,
 };
 
+// Operations of which one operand can decide the result alone, so that the other's poison does not reach it.
+enum { SIM_ABSORBS_NOTHING, SIM_ABSORBS_ZERO, SIM_ABSORBS_ONES };
+
 // Forms of a block barrier, in op->sub.
 enum { SIM_BAR_SYNC, SIM_BAR_ARRIVE, SIM_BAR_POPC, SIM_BAR_AND, SIM_BAR_OR };
 
@@ -129,6 +132,7 @@ struct sim_op {
   uint8_t order;     // SIM_ACQUIRE, SIM_RELEASE
   uint8_t sub;       // which variant, as its handler defines
   uint8_t operation; // enum sim_atomic
+  uint8_t absorbs;   // SIM_ABSORBS_...
   bool has_result;   // of an atomic
   bool c_is_negated; // source c is a predicate to be negated
   bool is_ftz, is_saturating, is_nan, is_abs;

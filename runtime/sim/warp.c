@@ -178,8 +178,32 @@ static void branch_index(struct sim_warp *warp, struct sim_split *split, const s
   split->pc = (uint32_t)targets[index];
 }
 
-static void spread_poison(struct sim_warp *warp, const struct sim_op *op, uint32_t mask, uint32_t guard_poison) {
+// Lanes whose result a clean operand decides alone, before the operation runs: x and 0, x or ones.
+static uint32_t decided_lanes(const struct sim_warp *warp, const struct sim_op *op) {
+  uint32_t poison_a = *sim_poison(warp, op->a), poison_b = *sim_poison(warp, op->b), decided = 0;
+  if (!(poison_a ^ poison_b)) return 0;
+  bool is_and = op->absorbs == SIM_ABSORBS_ZERO;
+  for (int side = 0; side < 2; side++) {
+    int32_t clean = side ? op->b : op->a;
+    uint32_t lanes = side ? poison_a & ~poison_b : poison_b & ~poison_a;
+    if (op->type == SIM_PRED) {
+      uint32_t value = *sim_pred(warp, clean);
+      decided |= lanes & (is_and ? ~value : value);
+      continue;
+    }
+    SIM_EACH_BIT(lanes, l) {
+      unsigned bits = sim_type_bits((enum sim_type)op->type);
+      uint64_t ones = bits == 64 ? UINT64_MAX : bits == 16 ? UINT16_MAX : UINT32_MAX;
+      uint64_t value = (bits == 64 ? sim_r64(warp, clean)[l] : sim_r32(warp, clean)[l]) & ones;
+      if (value == (is_and ? 0 : ones)) decided |= 1u << l;
+    }
+  }
+  return decided;
+}
+
+static void spread_poison(struct sim_warp *warp, const struct sim_op *op, uint32_t mask, uint32_t guard_poison, uint32_t decided) {
   uint32_t poison = *sim_poison(warp, op->a) | *sim_poison(warp, op->b) | *sim_poison(warp, op->c) | *sim_poison(warp, op->f);
+  poison &= ~decided;
   uint32_t *d = sim_poison(warp, op->d), *e = sim_poison(warp, op->e);
   *d = (*d & ~mask) | (poison & mask) | guard_poison;
   *e = (*e & ~mask) | (poison & mask) | guard_poison;
@@ -264,8 +288,9 @@ static void run_split(struct sim_warp *warp, uint64_t *budget, uint64_t slice) {
     warps[pc]++;
     threads[pc] += sim_popcount(op->kind == SIM_OP_BRANCH ? split->mask : mask);
     if (op->kind == SIM_OP_ALU) {
+      uint32_t decided = op->absorbs ? decided_lanes(warp, op) : 0;
       if (mask) op->run(warp, op, mask);
-      spread_poison(warp, op, mask, guard_poison);
+      spread_poison(warp, op, mask, guard_poison, decided);
       split->pc = pc + 1;
     } else if (op->kind == SIM_OP_RUN) {
       if (mask) op->run(warp, op, mask);

@@ -142,8 +142,9 @@ Test(launch, grid_barrier) {
 
 Test(launch, checks_can_be_off) {
   struct run run;
-  open_run(&run, HEAD ".entry k(.param .u64 a)\n{\n.reg .b64 %d<5>;\n.reg .b32 %r<3>;\nld.param.u64 %d1, [a];\n"
-                      "ld.global.u32 %r1, [%d1];\nst.global.u32 [%d1], %r2;\nret;\n}\n", 2, 32);
+  open_run(&run, HEAD ".entry k(.param .u64 a)\n{\n.reg .b64 %d<5>;\n.reg .b32 %r<3>;\n.reg .pred %p<2>;\nld.param.u64 %d1, [a];\n"
+                      "ld.global.u32 %r1, [%d1];\nmov.u32 %r2, %tid.x;\nsetp.gt.u32 %p1, %r2, 15;\n@%p1 ret;\n"
+                      "shfl.sync.down.b32 %r2, %r2, 1, 31, 0xffff;\nst.global.u32 [%d1], %r2;\nret;\n}\n", 2, 32);
   run.parameters[0] = sim_alloc(run.memory, 4, "word", false);
   run.options.jobs = 1;
   cr_expect(go(&run) == SIM_FOUND && run.report.finding_count == 3);

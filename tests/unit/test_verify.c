@@ -540,7 +540,7 @@ DAMAGE(factor_type) {
 DAMAGE(stages_with_body) {
   statement(s, &entry_of(s, 0)->body, IR_BARRIER, no_range);
 }
-DAMAGE(stages_with_memory) {
+DAMAGE(stages_with_global_memory) {
   list_push(&s->arena, &entry_of(s, 0)->memory, tensor_of(s, 0));
 }
 DAMAGE(stages_with_block) {
@@ -769,7 +769,7 @@ static const struct damage damages[] = {
     D(STAGES, stage_stores_type, "a value of type i32 is stored to 'B' of type f16"),
     D(STAGES, factor_type, "directive: a factor of type f32"),
     D(STAGES, stages_with_body, "stages and a program in one entry"),
-    D(STAGES, stages_with_memory, "stages and a program in one entry"),
+    D(STAGES, stages_with_global_memory, "is global"),
     D(STAGES, stages_with_block, "stages with a block or grid"),
     D(STAGES, stages_with_index_type, "stages with index type i32"),
     D(REDUCE, program_with_stages, "a program with stages, axes or directives"),
