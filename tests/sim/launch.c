@@ -147,8 +147,8 @@ Test(launch, checks_can_be_off) {
                       "shfl.sync.down.b32 %r2, %r2, 1, 31, 0xffff;\nst.global.u32 [%d1], %r2;\nret;\n}\n", 2, 32);
   run.parameters[0] = sim_alloc(run.memory, 4, "word", false);
   run.options.jobs = 1;
-  cr_expect(go(&run) == SIM_FOUND && run.report.finding_count == 3);
-  run.options.unchecked = SIM_CHECK(SIM_RACE_GLOBAL) | SIM_CHECK(SIM_UNINITIALISED);
+  cr_expect(go(&run) == SIM_FOUND && run.report.finding_count == 4);
+  run.options.unchecked = SIM_CHECK(SIM_RACE_GLOBAL) | SIM_CHECK(SIM_UNINITIALISED) | SIM_CHECK(SIM_POISON);
   cr_expect(go(&run) == SIM_OK && run.report.finding_total == 0);
   run.options.unchecked = 0;
   run.options.max_findings = 1;
