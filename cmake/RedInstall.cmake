@@ -3,10 +3,16 @@ include(CMakePackageConfigHelpers)
 
 set(red_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/red)
 install(TARGETS redc EXPORT redTargets RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TARGET red)
+  install(TARGETS red red-rt-shared EXPORT redTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(FILES ${PROJECT_BINARY_DIR}/archive/libred-rt.a DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(FILES runtime/red.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  set(red_pc_flags "Libs: -L\${libdir} -lred\nCflags: -I\${includedir}\n")
+endif()
 install(EXPORT redTargets NAMESPACE red:: DESTINATION ${red_cmake_dir})
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/redConfig.cmake.in ${PROJECT_BINARY_DIR}/redConfig.cmake
-  INSTALL_DESTINATION ${red_cmake_dir})
+  INSTALL_DESTINATION ${red_cmake_dir} PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/redConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/redConfig.cmake ${PROJECT_BINARY_DIR}/redConfigVersion.cmake
   DESTINATION ${red_cmake_dir})
