@@ -423,6 +423,7 @@ static struct ir_expr *check_conversion(struct checker *c, const struct ast_expr
                type_name(a->type), type_name(type));
     return NULL;
   }
+  if (type_class_of(type) == CLASS_STORAGE && !type_is_float(a->type)) a = ir_cast(c->arena, TYPE_F32, a);
   struct ir_expr *converted = ir_cast(c->arena, type, a);
   return at(ir_cast(c->arena, type_computed(type), converted), e->range);
 }

@@ -162,7 +162,7 @@ def run(case):
         with open(path, 'w', encoding='utf-8') as f:
             f.write(program)
         outs = sorted(set(a for a in ('A', 'B', 'C', 'D', 'P', 'R', 'S', 'V', 'X', 'Y') if f'{a}: ' in program.split('kernel')[-1].split('{')[0]))
-        command = [REDC, 'run', path, '--check', *args]
+        command = [REDC, 'run', path, '--check', '--verify-each', *args]
         for out in outs:
             command += ['--out', f'{out}={folder}/{out}.npy']
         done = subprocess.run(command, capture_output=True, text=True, timeout=300)
