@@ -10,8 +10,8 @@ kernel colsum(A: f32[m, n]) -> (B: f32[n]) {
   for i in n { B[i] = sum(k in m) A[k, i]; }
 }
 schedule colsum as column when n >= 32 && m >= 256 {
-  split i by 8 -> io, ii;  // 8 columns a block
-  split k by 8 -> k1, ku;  // 8 rows in flight
+  split i by 8 -> io, ii;    // 8 columns a block
+  split k by 8 -> k1, ku;    // 8 rows in flight
   split k1 by 32 -> k2, ks;  // 32 threads along the rows
   bind io -> block.x;
   bind ii -> thread.x;

@@ -105,6 +105,23 @@ static struct list common_axes(struct arena *arena, const struct list *stages, c
   return common;
 }
 
+static bool label_is_taken(const struct ir_entry *entry, const char *label) {
+  for (uint32_t i = 0; i < entry->axes.count; i++)
+    if (strcmp(list_at(&entry->axes, struct ir_axis, i)->var->label, label) == 0) return true;
+  for (uint32_t i = 0; i < entry->directives.count; i++) {
+    const struct list *names = &list_at(&entry->directives, struct ir_directive, i)->names;
+    for (uint32_t k = 0; k < names->count; k++)
+      if (strcmp(names->at[k], label) == 0) return true;
+  }
+  return false;
+}
+
+// A name that no axis has and no earlier directive makes: `label`, with as many '_' behind it as that takes.
+static const char *fresh_label(struct arena *arena, const struct ir_entry *entry, const char *label) {
+  while (label_is_taken(entry, label)) label = arena_printf(arena, "%s_", label);
+  return label;
+}
+
 void schedule_automatically(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
   struct arena *arena = context->arena;
   uint32_t *group = arena_array(arena, uint32_t, entry->stages.count);
@@ -114,11 +131,13 @@ void schedule_automatically(struct pass_context *context, struct ir_kernel *kern
     struct list axes = common_axes(arena, &entry->stages, group, g);
     if (axes.count == 0) continue;
     const char *label = list_at(&axes, struct ir_axis, 0)->var->label;
-    bool is_ambiguous = false; // two axes of one name are two groups; each needs its own directives
+    bool is_ambiguous = false; // another axis of the same name, of another group or reduced over, takes no part in these directives
     for (uint32_t i = 0; i < entry->axes.count; i++)
       for (uint32_t k = 0; k < axes.count; k++) {
         struct ir_axis *other = entry->axes.at[i];
-        is_ambiguous |= other != axes.at[k] && strcmp(other->var->label, list_at(&axes, struct ir_axis, k)->var->label) == 0;
+        if (other == axes.at[k] || strcmp(other->var->label, list_at(&axes, struct ir_axis, k)->var->label) != 0) continue;
+        other->var->label = other->var->name;
+        is_ambiguous = true;
       }
     if (is_ambiguous) { // rename: labels are only names for directives
       for (uint32_t k = 0; k < axes.count; k++) {
@@ -131,9 +150,11 @@ void schedule_automatically(struct pass_context *context, struct ir_kernel *kern
       struct ir_directive *fuse = add(context, entry, DIRECTIVE_FUSE, entry->range);
       for (uint32_t i = 0; i < axes.count; i++) add_axis(context, fuse, list_at(&axes, struct ir_axis, i)->var->label);
       for (uint32_t i = 1; i < axes.count; i++) label = arena_printf(arena, "%s_%s", label, list_at(&axes, struct ir_axis, i)->var->label);
+      label = fresh_label(arena, entry, label);
       list_push(arena, &fuse->names, (void *)label);
     }
-    const char *outer = arena_printf(arena, "%s_block", label), *inner = arena_printf(arena, "%s_thread", label);
+    const char *outer = fresh_label(arena, entry, arena_printf(arena, "%s_block", label));
+    const char *inner = fresh_label(arena, entry, arena_printf(arena, "%s_thread", label));
     struct ir_directive *split = add(context, entry, DIRECTIVE_SPLIT_BY, entry->range);
     add_axis(context, split, label);
     split->factor = ir_int(arena, TYPE_INDEX, THREADS);
