@@ -142,27 +142,47 @@ static struct ir_expr *clamp_index(struct arena *arena, struct ir_expr *e, void 
   return e->op == OP_VAR && e->var->subst ? e->var->subst : e;
 }
 
-// Clamps addresses and selects values in the guard's place. E is at least 1 where this runs.
-static bool select_guard(struct edge *e, struct list *block, struct ir_stmt *guard) {
+// Lets in front of the guard, in the loop, that are made of what is clamped: the guarded statements get their own.
+static void clamp_lets(struct edge *e, const struct list *lets, struct list *out) {
+  for (uint32_t i = 0; i < lets->count; i++) {
+    struct ir_stmt *let = lets->at[i];
+    struct ir_expr *value = ir_rewrite_expr(e->arena, let->value, clamp_index, NULL);
+    if (value == let->value || let->var->subst) continue;
+    struct ir_var *var = ir_new_var(e->kernel, VAR_LET, let->var->type, let->var->label);
+    var->range = let->var->range;
+    list_push(e->arena, out, ir_let(e->arena, var, value, let->range));
+    let->var->subst = ir_ref(e->arena, var);
+  }
+}
+
+// Clamps addresses and selects values in the guard's place. E is at least 1 where this runs. `lets` are those of the loop before `block`.
+static bool select_guard(struct edge *e, struct list *block, struct ir_stmt *guard, struct list *lets) {
+  uint32_t outside = lets->count;
   for (uint32_t i = 0; i < block->count; i++) {
     struct ir_stmt *stmt = block->at[i];
     if (stmt != guard) {
-      if (select_guard(e, &stmt->body, guard)) return true;
+      if (stmt->kind == IR_LET) list_push(e->arena, lets, stmt);
+      if (select_guard(e, &stmt->body, guard, lets)) return true;
       continue;
     }
     struct ir_expr *x = guard->value->args[0], *end = guard->value->args[1];
     if (x->op != OP_VAR || !is_selectable(&guard->body)) return true;
     struct ir_var *inside = ir_new_var(e->kernel, VAR_LET, TYPE_BOOL, "inside"), *clamped = ir_new_var(e->kernel, VAR_LET, TYPE_INDEX, "clamped");
+    struct list body = {0};
+    list_push(e->arena, &body, ir_let(e->arena, inside, guard->value, guard->range));
+    list_push(e->arena, &body, ir_let(e->arena, clamped, binary(e, OP_MIN, x, binary(e, OP_SUB, end, number(e, 1))), guard->range));
     x->var->subst = ir_ref(e->arena, clamped);
+    clamp_lets(e, lets, &body);
     ir_rewrite_block(e->arena, &guard->body, clamp_index, NULL);
     x->var->subst = NULL;
+    for (uint32_t k = 0; k < lets->count; k++) list_at(lets, struct ir_stmt, k)->var->subst = NULL;
     select_values(e, &guard->body, &guard->body, ir_ref(e->arena, inside));
-    struct list body = guard->body;
-    block->at[i] = ir_let(e->arena, inside, guard->value, guard->range);
-    list_insert(e->arena, block, i + 1, ir_let(e->arena, clamped, binary(e, OP_MIN, x, binary(e, OP_SUB, end, number(e, 1))), guard->range));
-    for (uint32_t k = 0; k < body.count; k++) list_insert(e->arena, block, i + 2 + k, body.at[k]);
+    list_append(e->arena, &body, &guard->body);
+    list_remove(block, i);
+    for (uint32_t k = 0; k < body.count; k++) list_insert(e->arena, block, i + k, body.at[k]);
     return true;
   }
+  lets->count = outside;
   return false;
 }
 
@@ -188,7 +208,8 @@ static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
   if (!ir_const_is(loop->lo, 0) || has_collective(&loop->body) || !find_candidate(e, loop, &facts, &loop->body, &c)) return 1;
   if (loop->unroll == UINT32_MAX || loop->unroll == UNROLL_VECTOR) {
     if (c.guard->value->args[0]->op != OP_VAR || !is_selectable(&c.guard->body)) return 1;
-    select_guard(e, &loop->body, c.guard);
+    struct list lets = {0};
+    select_guard(e, &loop->body, c.guard, &lets);
     struct ir_stmt *test = ir_stmt(e->arena, IR_IF, loop->range);
     test->value = binary(e, OP_GT, c.end, number(e, 0));
     list_push(e->arena, &test->body, loop);
@@ -205,7 +226,8 @@ static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
   loop->var->subst = ir_ref(e->arena, var);
   edge->body = ir_clone_block(e->kernel, &loop->body);
   loop->var->subst = NULL;
-  select_guard(e, &edge->body, find_twin(&loop->body, &edge->body, c.guard));
+  struct list lets = {0};
+  select_guard(e, &edge->body, find_twin(&loop->body, &edge->body, c.guard), &lets);
   drop_guard(e, &loop->body, c.guard);
   loop->hi = prove_at_most(&facts, middle, loop->hi) ? middle : binary(e, OP_MIN, loop->hi, middle);
   list_insert(e->arena, block, place + 1, edge);
