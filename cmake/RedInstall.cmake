@@ -17,6 +17,8 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/redConfigVersion.cmake CO
 install(FILES ${PROJECT_BINARY_DIR}/redConfig.cmake ${PROJECT_BINARY_DIR}/redConfigVersion.cmake
   DESTINATION ${red_cmake_dir})
 
+# The prefix is found from the file's own place: an installed tree may be moved.
+file(RELATIVE_PATH red_pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/red.pc.in ${PROJECT_BINARY_DIR}/red.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/red.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 

@@ -20,6 +20,10 @@ version_is_the_same() {
   [ "$("$prefix/bin/redc" --version | sed -n '1s/^redc \([0-9.]*\).*/\1/p')" = "$(pkg-config --modversion red)" ]
 }
 
+pkg_config_finds_redc() {
+  "$(pkg-config --variable=redc red)" --version
+}
+
 example_compiles() {
   "$prefix/bin/redc" "$prefix"/share/doc/red/examples/01-rowsum.red -D m=11 --emit=ptx -o - | grep -q '\.visible \.entry'
 }
@@ -44,6 +48,7 @@ step "install" cmake --install "$build" --prefix "$prefix"
 PKG_CONFIG_PATH=$(find "$prefix" -name pkgconfig -type d)
 export PKG_CONFIG_PATH
 step "redc and pkg-config name the same version" version_is_the_same
+step "pkg-config finds redc" pkg_config_finds_redc
 step "the installed example compiles" example_compiles
 step "find_package(red)" find_package_works
 step "licence" test -s "$prefix/share/doc/red/LICENSE"
