@@ -89,6 +89,17 @@ static double sensitivity(const struct buffer *want, const struct buffer *wide) 
   return largest;
 }
 
+// max |x| where finite.
+static double magnitude(const struct buffer *wide) {
+  struct buffer_walk v;
+  double largest = 0;
+  for (buffer_walk_begin(&v, wide); !v.is_done; buffer_walk_next(&v)) {
+    double size = fabs(number_at(wide, v.element));
+    if (isfinite(size) && size > largest) largest = size;
+  }
+  return largest;
+}
+
 // The distance of two numbers: 0 where they are the same, infinite or NaN ones too; infinite where one is not
 // finite.
 static double distance_of(double a, double b) {
@@ -103,7 +114,11 @@ bool compare_buffers(const struct buffer *got, const struct buffer *want, const 
   struct buffer_walk g, w, v = {0};
   size_t size = type_bytes(got->type);
   double unit = rounding_unit(got->type) * (16 + 2 * log2((double)steps + 1)), worst = -1;
-  double carried = exactness == ROUNDED ? 4 * sensitivity(want, wide) + least_step(got->type) : 0;
+  // Partial sums may be larger than their total: what the order of the reference loses is measured, and another order may lose as much
+  // again a few times over, or, where this one was lucky, the square root of the steps of the largest element.
+  double carried = 0;
+  if (exactness == ROUNDED)
+    carried = 8 * sensitivity(want, wide) + 2 * sqrt((double)steps) * rounding_unit(got->type) * magnitude(wide) + least_step(got->type);
   if (exactness == ROUNDED) buffer_walk_begin(&v, wide);
   for (buffer_walk_begin(&g, got), buffer_walk_begin(&w, want); !g.is_done;
        buffer_walk_next(&g), buffer_walk_next(&w)) {

@@ -23,7 +23,7 @@ struct comparison {
 // Whether `got` agrees with `want`. ROUNDED needs `wide`, the reference computed in f64 between loads and
 // stores: a result may differ from either by
 //
-//   e * (16 + 2 * log2(steps)) * |wide| + 4 * max |want - wide|
+//   e * (16 + 2 * log2(steps)) * |wide| + 8 * max |want - wide| + 2 * sqrt(steps) * e * max |wide|
 //
 // where e is the type's rounding unit (2^-24 for f32), steps the number of evaluations that the reference
 // made, and the maximum, over the whole output, measures how far rounding carries in this very program.
