@@ -62,6 +62,7 @@ struct cuda {
   int depth;                       // of indentation
   struct range here;               // of the line being written
   uint32_t shown_file, shown_line; // the source line that was last shown as a comment
+  struct list shown;               // struct range: lines shown in this entry
   bool helpers[CUDA_HELPER_COUNT]; // to be printed
   struct list wides;               // const char *: structs of wide accesses, to be printed
   bool hex;                        // print unsigned constants as bits
@@ -88,8 +89,12 @@ const char *cuda_name(struct cuda *cg, struct map *taken, const char *label, con
 // Appends an expression to cg->line. exposed: its value may reach a sum, so a product must not stay open to
 // fusing.
 void cuda_expr(struct cuda *cg, const struct ir_expr *e, enum cuda_place place, bool exposed);
-// An offset or a bound.
+// An offset in elements.
 void cuda_offset(struct cuda *cg, const struct ir_expr *e);
+// A bound of a loop: no index in it overflows.
+void cuda_bound(struct cuda *cg, const struct ir_expr *e);
+// The value of a variable.
+void cuda_value(struct cuda *cg, const struct ir_expr *e, bool in_offset);
 void cuda_constant(struct cuda *cg, const struct ir_expr *e, enum cuda_place place, bool is_mask);
 void cuda_convert(struct cuda *cg, const struct ir_expr *e, enum cuda_place place);
 void cuda_bitcast(struct cuda *cg, const struct ir_expr *e, enum cuda_place place);

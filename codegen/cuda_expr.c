@@ -8,8 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
+// Whether sums and products of indices may be printed as they are: not in values, on the way down from an
+// offset, everywhere in a bound.
+enum trust { TRUST_VALUE, TRUST_OFFSET, TRUST_BOUND };
 static void arithmetic(struct cuda *cg, const struct ir_expr *e, enum cuda_place place, bool exposed,
-                       bool in_offset);
+                       enum trust trust);
 
 const char *cuda_helper(struct cuda *cg, enum cuda_helper helper) {
   static const struct {
@@ -31,21 +34,36 @@ static void put(struct cuda *cg, const char *text) {
   text_puts(&cg->line, text);
 }
 
-static void call(struct cuda *cg, const char *function, const struct ir_expr *e) {
+static void call(struct cuda *cg, const char *function, const struct ir_expr *e, enum trust trust) {
   text_printf(&cg->line, "%s(", function);
   for (uint32_t i = 0; i < e->count; i++) {
     if (i) put(cg, ", ");
-    cuda_expr(cg, e->args[i], PLACE_ANY, false);
+    arithmetic(cg, e->args[i], PLACE_ANY, false, trust);
   }
   put(cg, ")");
+}
+
+// A constant alone takes the type of what it is assigned to.
+static bool is_small_constant(const struct ir_expr *e) {
+  return e->op == OP_CONST && e->type == TYPE_I64 && e->integer == (int32_t)e->integer &&
+         e->integer != INT32_MIN;
+}
+
+// An operand of a sign whose other operand is `other`. A small constant beside a long long needs no suffix.
+static void operand(struct cuda *cg, const struct ir_expr *e, const struct ir_expr *other,
+                    enum cuda_place place, bool exposed, enum trust trust) {
+  if (!is_small_constant(e) || other->op == OP_CONST)
+    arithmetic(cg, e, place, exposed, trust);
+  else
+    text_printf(&cg->line, e->integer < 0 && place >= PLACE_UNARY ? "(%lld)" : "%lld", (long long)e->integer);
 }
 
 static void infix(struct cuda *cg, const struct ir_expr *e, const char *sign, enum cuda_place binding,
                   enum cuda_place left, enum cuda_place right, enum cuda_place place, bool exposed) {
   if (place > binding) put(cg, "(");
-  cuda_expr(cg, e->args[0], left, exposed);
+  operand(cg, e->args[0], e->args[1], left, exposed, TRUST_VALUE);
   text_printf(&cg->line, " %s ", sign);
-  cuda_expr(cg, e->args[1], right, exposed);
+  operand(cg, e->args[1], e->args[0], right, exposed, TRUST_VALUE);
   if (place > binding) put(cg, ")");
 }
 
@@ -97,7 +115,7 @@ static void cast_end(struct cuda *cg, enum cuda_place place) {
 }
 
 // A sum, difference or product of one integer type.
-static void integer_sum(struct cuda *cg, const struct ir_expr *e, enum cuda_place place, bool in_offset) {
+static void integer_sum(struct cuda *cg, const struct ir_expr *e, enum cuda_place place, enum trust trust) {
   bool is_product = e->op == OP_MUL, is_signed = type_is_signed(e->type);
   enum cuda_place binding = is_product ? PLACE_PRODUCT : PLACE_SUM;
   const char *sign = is_product ? " * " : e->op == OP_ADD ? " + " : " - ";
@@ -111,19 +129,19 @@ static void integer_sum(struct cuda *cg, const struct ir_expr *e, enum cuda_plac
     cast_end(cg, place);
     return;
   }
-  if (is_signed && !cuda_is_plain(cg, e, in_offset)) {
+  if (is_signed && !cuda_is_plain(cg, e, trust != TRUST_VALUE)) {
     cast_begin(cg, e->type, place);
     wrapped(cg, e, PLACE_ANY);
     cast_end(cg, place);
     return;
   }
   if (place > binding) put(cg, "(");
-  arithmetic(cg, e->args[0], binding, false, in_offset);
+  operand(cg, e->args[0], e->args[1], binding, false, trust);
   if (e->op == OP_ADD && is_negative_constant(e->args[1])) {
-    text_printf(&cg->line, " - %lld%s", (long long)-e->args[1]->integer, e->type == TYPE_I64 ? "ll" : "");
+    text_printf(&cg->line, " - %lld", (long long)-e->args[1]->integer);
   } else {
     put(cg, sign);
-    arithmetic(cg, e->args[1], binding + 1, false, in_offset);
+    operand(cg, e->args[1], e->args[0], binding + 1, false, trust);
   }
   if (place > binding) put(cg, ")");
 }
@@ -179,12 +197,13 @@ static void shift(struct cuda *cg, const struct ir_expr *e, enum cuda_place plac
 
 // A helper of 32 or 64 bits; narrower operands are exact in it and the result is cut back.
 static void helper_call(struct cuda *cg, const struct ir_expr *e, enum cuda_helper of_i32,
-                        enum cuda_place place) {
+                        enum cuda_place place, enum trust trust) {
   bool is_wide = type_bits(e->type) == 64, is_unsigned = !type_is_signed(e->type);
   bool needs_cast = is_narrow(e->type);
   if (needs_cast) text_printf(&cg->line, place > PLACE_UNARY ? "((%s)" : "(%s)", cuda_type(e->type));
   // the table's order: i32, i64, u32, u64
-  call(cg, cuda_helper(cg, of_i32 + (is_wide ? 1 : 0) + (is_unsigned ? 2 : 0)), e);
+  call(cg, cuda_helper(cg, of_i32 + (is_wide ? 1 : 0) + (is_unsigned ? 2 : 0)), e,
+       trust == TRUST_BOUND ? trust : TRUST_VALUE);
   if (needs_cast && place > PLACE_UNARY) put(cg, ")");
 }
 
@@ -217,24 +236,41 @@ static void complement(struct cuda *cg, const struct ir_expr *e, enum cuda_place
   if (place > PLACE_UNARY) put(cg, ")");
 }
 
-static void integer_op(struct cuda *cg, const struct ir_expr *e, enum cuda_place place, bool in_offset) {
+static void quotient(struct cuda *cg, const struct ir_expr *e, enum cuda_place place, enum trust trust) {
+  bool is_division = e->op == OP_DIV || e->op == OP_QUO;
+  const struct ir_expr *a = e->args[0], *b = e->args[1];
+  bool is_defined = ir_is_const(b) && b->integer != 0 && !(type_is_signed(b->type) && b->integer == -1);
+  if ((e->op == OP_DIV || e->op == OP_MOD) && !is_defined) {
+    helper_call(cg, e, is_division ? CUDA_DIV_I32 : CUDA_MOD_I32, place, trust);
+    return;
+  }
+  enum trust inner = trust == TRUST_BOUND ? trust : TRUST_VALUE;
+  if (place > PLACE_PRODUCT) put(cg, "(");
+  operand(cg, a, b, PLACE_PRODUCT, false, inner);
+  put(cg, is_division ? " / " : " % ");
+  operand(cg, b, a, PLACE_UNARY, false, inner);
+  if (place > PLACE_PRODUCT) put(cg, ")");
+}
+
+static void integer_op(struct cuda *cg, const struct ir_expr *e, enum cuda_place place, enum trust trust) {
+  enum trust inner = trust == TRUST_BOUND ? trust : TRUST_VALUE;
   switch ((int)e->op) {
   case OP_ADD:
   case OP_SUB:
-  case OP_MUL: integer_sum(cg, e, place, in_offset); break;
-  case OP_DIV: helper_call(cg, e, CUDA_DIV_I32, place); break;
-  case OP_MOD: helper_call(cg, e, CUDA_MOD_I32, place); break;
-  case OP_QUO: infix(cg, e, "/", PLACE_PRODUCT, PLACE_PRODUCT, PLACE_UNARY, place, false); break;
-  case OP_REM: infix(cg, e, "%", PLACE_PRODUCT, PLACE_PRODUCT, PLACE_UNARY, place, false); break;
+  case OP_MUL: integer_sum(cg, e, place, trust); break;
+  case OP_DIV:
+  case OP_MOD:
+  case OP_QUO:
+  case OP_REM: quotient(cg, e, place, trust); break;
   case OP_NEG: negation(cg, e, place); break;
   case OP_ABS:
     if (type_is_signed(e->type))
-      helper_call(cg, e, CUDA_ABS_I32, place);
+      helper_call(cg, e, CUDA_ABS_I32, place, TRUST_VALUE);
     else
       cuda_expr(cg, e->args[0], place, false);
     break;
-  case OP_MIN: call(cg, "min", e); break;
-  case OP_MAX: call(cg, "max", e); break;
+  case OP_MIN: call(cg, "min", e, inner); break;
+  case OP_MAX: call(cg, "max", e, inner); break;
   case OP_AND:
   case OP_OR:
   case OP_XOR: bitwise(cg, e, place); break;
@@ -269,13 +305,13 @@ static void float_op(struct cuda *cg, const struct ir_expr *e, enum cuda_place p
   case OP_SUB: infix(cg, e, "-", PLACE_SUM, PLACE_SUM, PLACE_PRODUCT, place, true); break;
   case OP_MUL:
     if (exposed)
-      call(cg, is_single ? "__fmul_rn" : "__dmul_rn", e);
+      call(cg, is_single ? "__fmul_rn" : "__dmul_rn", e, TRUST_VALUE);
     else
       infix(cg, e, "*", PLACE_PRODUCT, PLACE_PRODUCT, PLACE_UNARY, place, false);
     break;
   case OP_DIV: // a division by a power of two is a product to a compiler
     if (exposed && e->args[1]->op == OP_CONST)
-      call(cg, is_single ? "__fdiv_rn" : "__ddiv_rn", e);
+      call(cg, is_single ? "__fdiv_rn" : "__ddiv_rn", e, TRUST_VALUE);
     else
       infix(cg, e, "/", PLACE_PRODUCT, PLACE_PRODUCT, PLACE_UNARY, place, false);
     break;
@@ -295,26 +331,65 @@ static void float_op(struct cuda *cg, const struct ir_expr *e, enum cuda_place p
   case OP_RSQRT:
     if (place > PLACE_PRODUCT) put(cg, "(");
     put(cg, is_single ? "1.0f / " : "1.0 / ");
-    call(cg, float_function(cg, OP_SQRT, is_single), e);
+    call(cg, float_function(cg, OP_SQRT, is_single), e, TRUST_VALUE);
     if (place > PLACE_PRODUCT) put(cg, ")");
     break;
-  default: call(cg, float_function(cg, e->op, is_single), e); break;
+  default: call(cg, float_function(cg, e->op, is_single), e, TRUST_VALUE); break;
   }
 }
 
 static void predicate(struct cuda *cg, const struct ir_expr *e, enum cuda_place place) {
   bool is_single = e->args[0]->type == TYPE_F32;
   if (e->op == OP_ISNAN) {
-    call(cg, cuda_helper(cg, is_single ? CUDA_ISNAN_F32 : CUDA_ISNAN_F64), e);
+    call(cg, cuda_helper(cg, is_single ? CUDA_ISNAN_F32 : CUDA_ISNAN_F64), e, TRUST_VALUE);
     return;
   }
   if (place > PLACE_EQUAL) put(cg, "(");
-  call(cg, is_single ? "fabsf" : "fabs", e);
+  call(cg, is_single ? "fabsf" : "fabs", e, TRUST_VALUE);
   put(cg, is_single ? " == __int_as_float(0x7f800000)" : " == __longlong_as_double(0x7ff0000000000000ll)");
   if (place > PLACE_EQUAL) put(cg, ")");
 }
 
 // --- The rest ----------------------------------------------------------------------------------------------
+
+// A value that consists of coordinates and constants and lies below 2^31 means the same in unsigned
+// arithmetic, so that it needs no conversion where it stands alone: its largest value and one, or 0 when it
+// is none.
+static uint64_t coordinate_bound(struct cuda *cg, const struct ir_expr *e) {
+  uint64_t limit = UINT64_C(1) << 31, a, b;
+  if (e->op == OP_BLOCK) return e->dimension ? 65536 : limit;
+  if (e->op == OP_THREAD) return cg->entry->block[e->dimension] > 1 ? cg->entry->block[e->dimension] : 0;
+  if (e->count != 2 || !ir_is_const(e->args[1]) || e->args[1]->integer <= 0 ||
+      e->args[1]->integer >= INT32_MAX)
+    return 0;
+  a = coordinate_bound(cg, e->args[0]), b = (uint64_t)e->args[1]->integer;
+  if (a == 0) return 0;
+  switch ((int)e->op) {
+  case OP_ADD: return a + b <= limit ? a + b : 0;
+  case OP_MUL: return (a - 1) * b < limit ? (a - 1) * b + 1 : 0;
+  case OP_QUO:
+  case OP_DIV: return (a - 1) / b + 1;
+  case OP_REM:
+  case OP_MOD: return b < a ? b : a;
+  default: return 0;
+  }
+}
+
+static void bare_coordinate(struct cuda *cg, const struct ir_expr *e, enum cuda_place place) {
+  if (e->count == 0) {
+    text_printf(&cg->line, "%s.%c", e->op == OP_THREAD ? "threadIdx" : "blockIdx", "xyz"[e->dimension]);
+    return;
+  }
+  enum cuda_place binding = e->op == OP_ADD ? PLACE_SUM : PLACE_PRODUCT;
+  const char *sign = e->op == OP_ADD                      ? "+"
+                     : e->op == OP_MUL                    ? "*"
+                     : e->op == OP_QUO || e->op == OP_DIV ? "/"
+                                                          : "%";
+  if (place > binding) put(cg, "(");
+  bare_coordinate(cg, e->args[0], binding);
+  text_printf(&cg->line, " %s %lld", sign, (long long)e->args[1]->integer);
+  if (place > binding) put(cg, ")");
+}
 
 static bool is_zero(const struct ir_expr *e) {
   return ir_const_is(e, 0);
@@ -334,6 +409,15 @@ static void compare(struct cuda *cg, const struct ir_expr *e, enum cuda_place pl
     }
   }
   bool is_equality = e->op == OP_EQ || e->op == OP_NE;
+  if (coordinate_bound(cg, a) && ir_is_const(b) && b->integer >= 0 && b->integer <= INT32_MAX &&
+      !(e->op == OP_GE && is_zero(b)) && !(e->op == OP_LT && is_zero(b))) {
+    enum cuda_place binding = is_equality ? PLACE_EQUAL : PLACE_LESS;
+    if (place > binding) put(cg, "(");
+    bare_coordinate(cg, a, PLACE_SUM);
+    text_printf(&cg->line, " %s %lld", signs[e->op], (long long)b->integer);
+    if (place > binding) put(cg, ")");
+    return;
+  }
   infix(cg, e, signs[e->op], is_equality ? PLACE_EQUAL : PLACE_LESS, PLACE_SUM, PLACE_SUM, place, false);
 }
 
@@ -411,9 +495,8 @@ static void load(struct cuda *cg, const struct ir_expr *e, enum cuda_place place
   cg->hex = hex;
 }
 
-// exposed as in cuda_expr; in_offset: sums and products of indices do not overflow.
 static void arithmetic(struct cuda *cg, const struct ir_expr *e, enum cuda_place place, bool exposed,
-                       bool in_offset) {
+                       enum trust trust) {
   switch ((int)e->op) {
   case OP_CONST: cuda_constant(cg, e, place, cg->hex); return;
   case OP_VAR: variable(cg, e, place); return;
@@ -422,7 +505,16 @@ static void arithmetic(struct cuda *cg, const struct ir_expr *e, enum cuda_place
   case OP_THREAD:
   case OP_BLOCK: coordinate(cg, e, place); return;
   case OP_SELECT: choice(cg, e, place, exposed); return;
-  case OP_CAST: cuda_convert(cg, e, place); return;
+  case OP_CAST:
+    if (trust == TRUST_BOUND && type_is_integer(e->type) && type_is_integer(e->args[0]->type)) {
+      bool needs_parentheses = place > PLACE_UNARY;
+      text_printf(&cg->line, needs_parentheses ? "((%s)" : "(%s)", cuda_type(e->type));
+      arithmetic(cg, e->args[0], PLACE_UNARY, false, trust);
+      if (needs_parentheses) put(cg, ")");
+      return;
+    }
+    cuda_convert(cg, e, place);
+    return;
   case OP_BITCAST: cuda_bitcast(cg, e, place); return;
   case OP_ISNAN:
   case OP_ISINF: predicate(cg, e, place); return;
@@ -438,13 +530,32 @@ static void arithmetic(struct cuda *cg, const struct ir_expr *e, enum cuda_place
   else if (e->type == TYPE_BOOL && e->op == OP_NOT)
     complement(cg, e, place);
   else
-    integer_op(cg, e, place, in_offset);
+    integer_op(cg, e, place, trust);
 }
 
 void cuda_expr(struct cuda *cg, const struct ir_expr *e, enum cuda_place place, bool exposed) {
-  arithmetic(cg, e, place, exposed, false);
+  arithmetic(cg, e, place, exposed, TRUST_VALUE);
 }
 
 void cuda_offset(struct cuda *cg, const struct ir_expr *e) {
-  arithmetic(cg, e, PLACE_ANY, false, true);
+  if (coordinate_bound(cg, e))
+    bare_coordinate(cg, e, PLACE_ANY);
+  else
+    arithmetic(cg, e, PLACE_ANY, false, TRUST_OFFSET);
+}
+
+void cuda_bound(struct cuda *cg, const struct ir_expr *e) {
+  if (is_small_constant(e))
+    text_printf(&cg->line, "%lld", (long long)e->integer);
+  else
+    arithmetic(cg, e, PLACE_ANY, false, TRUST_BOUND);
+}
+
+void cuda_value(struct cuda *cg, const struct ir_expr *e, bool in_offset) {
+  if (is_small_constant(e))
+    text_printf(&cg->line, "%lld", (long long)e->integer);
+  else if (coordinate_bound(cg, e))
+    bare_coordinate(cg, e, PLACE_ANY);
+  else
+    arithmetic(cg, e, PLACE_ANY, true, in_offset ? TRUST_OFFSET : TRUST_VALUE);
 }

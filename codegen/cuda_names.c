@@ -38,13 +38,17 @@ static bool is_reserved(const char *name) {
 const char *cuda_name(struct cuda *cg, struct map *taken, const char *label, const char *fallback) {
   struct arena *arena = cg->context->arena;
   const char *wanted = label && *label ? label : fallback;
-  if (map_get(taken, wanted)) wanted = fallback;
-  char *name = arena_alloc(arena, strlen(wanted) + 3);
+  char *base = arena_alloc(arena, strlen(wanted) + 3);
   size_t length = 0;
-  if (!isalpha((unsigned char)wanted[0])) name[length++] = 'v';
-  for (const char *c = wanted; *c; c++) name[length++] = isalnum((unsigned char)*c) ? *c : '_';
-  if (is_reserved(name)) name[length++] = '_';
-  while (map_get(taken, name) || map_get(&cg->globals, name)) name = arena_printf(arena, "%s_", name);
-  map_set(taken, name, name);
+  if (!isalpha((unsigned char)wanted[0])) base[length++] = 'v';
+  for (const char *c = wanted; *c; c++) base[length++] = isalnum((unsigned char)*c) ? *c : '_';
+  if (is_reserved(base)) base[length++] = '_';
+  // A number behind the name counts on from where this base stopped.
+  uintptr_t used = (uintptr_t)map_get(taken, base);
+  char *name = base;
+  while (map_get(taken, name) || map_get(&cg->globals, name))
+    name = arena_printf(arena, "%s_%u", base, (unsigned)(used = used < 2 ? 2 : used + 1));
+  map_set(taken, base, (void *)(used ? used : 1));
+  map_set(taken, name, (void *)(name == base && used ? used : 1));
   return name;
 }

@@ -21,7 +21,29 @@ void cuda_line_end(struct cuda *cg) {
   list_push(cg->context->arena, &cg->lines, range);
 }
 
-// Shows the source line of a statement, where it is at hand and not the one shown last.
+static bool was_shown(const struct cuda *cg, struct range range) {
+  for (uint32_t i = 0; i < cg->shown.count; i++) {
+    const struct range *known = list_at(&cg->shown, struct range, i);
+    if (known->line == range.line && known->file == range.file) return true;
+  }
+  return false;
+}
+
+// A source line without the blanks around it and what a C++ comment must not hold: a backslash at its end
+// would go on.
+static void put_source_line(struct cuda *cg, const struct source *source, uint32_t line) {
+  const char *start = source->lines[line - 1], *end = source->text + source->length;
+  const char *stop = memchr(start, '\n', (size_t)(end - start));
+  if (!stop) stop = end;
+  while (start < stop && isspace((unsigned char)*start)) start++;
+  while (start < stop && (isspace((unsigned char)stop[-1]) || stop[-1] == '\\')) stop--;
+  for (; start < stop; start++) {
+    char c = *start == '\t' || *start == '\r' || *start == '\0' ? ' ' : *start;
+    text_append(&cg->line, &c, 1);
+  }
+}
+
+// Names the source line of a statement where it is another than the last one's, with its text the first time.
 static void show_source(struct cuda *cg, struct range range) {
   const struct list *sources = &cg->context->diag->sources;
   cg->here = range;
@@ -31,17 +53,13 @@ static void show_source(struct cuda *cg, struct range range) {
   if (!source->text || range.line > source->line_count) return;
   cg->shown_line = range.line;
   cg->shown_file = range.file;
-  const char *start = source->lines[range.line - 1], *end = source->text + source->length;
-  const char *stop = memchr(start, '\n', (size_t)(end - start));
-  if (!stop) stop = end;
-  while (start < stop && isspace((unsigned char)*start)) start++;
-  while (start < stop &&
-         (isspace((unsigned char)stop[-1]) || stop[-1] == '\\')) // a backslash would go on to the next line
-    stop--;
-  text_printf(&cg->line, "// %s:%u: ", source->name, range.line);
-  for (; start < stop; start++) {
-    char c = *start == '\t' || *start == '\r' || *start == '\0' ? ' ' : *start;
-    text_append(&cg->line, &c, 1);
+  text_printf(&cg->line, "// %s:%u", source->name, range.line);
+  if (!was_shown(cg, range)) {
+    text_puts(&cg->line, ": ");
+    put_source_line(cg, source, range.line);
+    struct range *shown = arena_new(cg->context->arena, struct range);
+    *shown = range;
+    list_push(cg->context->arena, &cg->shown, shown);
   }
   cuda_line_end(cg);
 }
@@ -79,22 +97,11 @@ static void body(struct cuda *cg, const struct list *list) {
   cg->depth--;
 }
 
-// A value on the right of an assignment.
-static void value(struct cuda *cg, const struct ir_expr *e, bool in_offset) {
-  bool is_coordinate = e->op == OP_THREAD || e->op == OP_BLOCK;
-  if (is_coordinate && (e->op == OP_BLOCK || cg->entry->block[e->dimension] > 1))
-    text_printf(&cg->line, "%s.%c", e->op == OP_THREAD ? "threadIdx" : "blockIdx", "xyz"[e->dimension]);
-  else if (in_offset)
-    cuda_offset(cg, e);
-  else
-    cuda_expr(cg, e, PLACE_ANY, true);
-}
-
 static void declaration(struct cuda *cg, const struct ir_stmt *stmt) {
   struct cuda_var *var = cuda_var(cg, stmt->var);
   if (!var->is_live) return;
   text_printf(&cg->line, "%s %s = ", cuda_type(stmt->var->type), declare(cg, stmt->var));
-  value(cg, stmt->value, stmt->kind == IR_LET && var->is_in_offset);
+  cuda_value(cg, stmt->value, stmt->kind == IR_LET && var->is_in_offset);
   put(cg, ";");
   cuda_line_end(cg);
 }
@@ -102,7 +109,7 @@ static void declaration(struct cuda *cg, const struct ir_stmt *stmt) {
 static void assignment(struct cuda *cg, const struct ir_stmt *stmt) {
   if (!cuda_var(cg, stmt->var)->is_live) return;
   text_printf(&cg->line, "%s = ", cuda_var(cg, stmt->var)->name);
-  cuda_expr(cg, stmt->value, PLACE_ANY, true);
+  cuda_value(cg, stmt->value, false);
   put(cg, ";");
   cuda_line_end(cg);
 }
@@ -178,13 +185,19 @@ static bool may_change(const struct ir_expr *e) {
   return false;
 }
 
+static uint32_t node_count(const struct ir_expr *e) {
+  uint32_t count = 1;
+  for (uint32_t i = 0; i < e->count; i++) count += node_count(e->args[i]);
+  return count;
+}
+
 static void loop(struct cuda *cg, const struct ir_stmt *stmt) {
   const char *type = cuda_type(stmt->var->type), *end = NULL;
-  if (may_change(stmt->hi)) {
-    const char *label = arena_printf(cg->context->arena, "%s_end", stmt->var->name);
+  if (may_change(stmt->hi) || node_count(stmt->hi) > 5) { // named, so that the loop's head stays short
+    const char *label = arena_printf(cg->context->arena, "%s_end", stmt->var->label);
     end = cuda_name(cg, &cg->names, label, label);
     text_printf(&cg->line, "%s %s = ", type, end);
-    cuda_offset(cg, stmt->hi);
+    cuda_bound(cg, stmt->hi);
     put(cg, ";");
     cuda_line_end(cg);
   }
@@ -195,12 +208,12 @@ static void loop(struct cuda *cg, const struct ir_stmt *stmt) {
   }
   const char *name = declare(cg, stmt->var);
   text_printf(&cg->line, "for (%s %s = ", type, name);
-  cuda_offset(cg, stmt->lo);
+  cuda_bound(cg, stmt->lo);
   text_printf(&cg->line, "; %s < ", name);
   if (end)
     put(cg, end);
   else
-    cuda_offset(cg, stmt->hi);
+    cuda_bound(cg, stmt->hi);
   text_printf(&cg->line, "; %s++)", name);
   body(cg, &stmt->body);
   put(cg, "}");
@@ -317,6 +330,7 @@ void cuda_entry(struct cuda *cg, const struct ir_kernel *kernel, const struct ir
   cg->entry = entry;
   cg->here = kernel->range;
   cg->shown_line = 0;
+  cg->shown.count = 0;
   cg->objects.count = 0;
   map_init(&cg->names, arena);
   struct list arguments = {0};
@@ -333,6 +347,7 @@ void cuda_entry(struct cuda *cg, const struct ir_kernel *kernel, const struct ir
   cuda_line_end(cg);
   text_printf(&cg->line, "// kernel %s", kernel->label ? kernel->label : kernel->name);
   if (entry->schedule && *entry->schedule) text_printf(&cg->line, ", schedule %s", entry->schedule);
+  if (entry->is_general) put(cg, ", for what the entry before does not take");
   if (strcmp(name, entry->name) != 0) text_printf(&cg->line, "; its name in PTX is %s", entry->name);
   text_printf(&cg->line, ": blocks of %u x %u x %u threads", entry->block[0], entry->block[1],
               entry->block[2]);
