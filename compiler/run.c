@@ -6,6 +6,7 @@
 #include "compiler/output.h"
 #include "compiler/plan_build.h"
 #include "compiler/reference.h"
+#include "compiler/run_cuda.h"
 #include "compiler/run_compare.h"
 #include "compiler/run_element.h"
 #include "compiler/run_kernel.h"
@@ -59,6 +60,7 @@ struct run {
   struct run_options common;
   const char *kernel_name;
   enum device device;
+  int64_t multiprocessors; // of the device; the simulator's stands for a large one
   bool checks;
   struct list sizes;  // const char *: --size
   struct text *texts; // of the inputs
@@ -284,7 +286,7 @@ static void make_plan_input(struct run *run, const uint64_t *addresses, struct p
   }
   const struct target *target = run->c.options.target;
   *input =
-      (struct plan_input){tensors, scalars, run->arguments.sizes, {132, target->sm, target->shared_limit}};
+      (struct plan_input){tensors, scalars, run->arguments.sizes, {run->multiprocessors, target->sm, target->shared_limit}};
 }
 
 // Only the entry of --entry.
@@ -400,12 +402,48 @@ static bool check_requirements(struct run *run) {
   return ok;
 }
 
+// The PTX on a GPU, for its architecture unless --arch says another.
+static bool run_on_gpu(struct run *run, struct cuda_run *cuda) {
+  struct text ptx = {0};
+  char error[512];
+  struct plan plan;
+  plan_init(&plan);
+  const struct target *target = cuda_run_target(cuda);
+  if (!target) return false;
+  if (strcmp(run->c.options.target->name, "sm_75") == 0) run->c.options.target = target;
+  run->multiprocessors = cuda->multiprocessors;
+  bool ok = compile_program(run, &ptx) && plan_parse(&plan, ptx.data, ptx.length, error, sizeof error) && cuda_run_load(cuda, ptx.data);
+  uint64_t *addresses = arena_array(&run->c.arena, uint64_t, run->kernel->tensors.count + 1);
+  for (uint32_t t = 0; ok && t < run->kernel->tensors.count; t++) {
+    addresses[t] = cuda_run_map(cuda, &run->arguments.tensors[t].buffer);
+    ok = addresses[t] != 0;
+  }
+  const struct plan_kernel *found = ok ? plan_find(&plan, run->kernel->name) : NULL;
+  struct plan_input input;
+  struct plan_result *result = arena_new(&run->c.arena, struct plan_result);
+  if (found) {
+    struct plan_kernel *kernel = &plan.kernels[found - plan.kernels];
+    make_plan_input(run, addresses, &input);
+    ok = choose_entry(run, kernel);
+    if (ok && plan_evaluate(kernel, &input, result) != PLAN_OK) ok = refuse(run, ERROR_ARGUMENT, "%s", result->message);
+    for (uint32_t i = 0; ok && i < result->launch_count; i++) ok = cuda_run_launch(cuda, &result->launches[i]);
+    ok = ok && cuda_run_collect(cuda);
+  }
+  plan_destroy(&plan);
+  text_free(&ptx);
+  return ok && found;
+}
+
 static bool run_on_device(struct run *run) {
   const struct ir_kernel *kernel = run->kernel;
-  if (run->device == DEVICE_CUDA)
-    return refuse(
-        run, ERROR_TOOL,
-        "--device=cuda: this redc has no CUDA launcher; --device=sim runs the same PTX without a GPU");
+  const char *why;
+  if (run->device == DEVICE_AUTO && driver_open(&why)) run->device = DEVICE_CUDA;
+  if (run->device == DEVICE_CUDA) {
+    struct cuda_run cuda;
+    bool ok = cuda_run_begin(&cuda, &run->c, 0) && run_on_gpu(run, &cuda);
+    cuda_run_end(&cuda);
+    return ok;
+  }
   if (run->device == DEVICE_REF) {
     uint64_t elements;
     const struct buffer **buffers =
@@ -585,7 +623,7 @@ static bool run_kernel(struct run *run) {
 }
 
 int redc_run(int argc, char **argv) {
-  struct run run = {.device = DEVICE_AUTO};
+  struct run run = {.device = DEVICE_AUTO, .multiprocessors = 132};
   int status = EXIT_USAGE;
   compilation_init(&run.c);
   options_init(&run.options, &run.c);

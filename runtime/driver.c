@@ -1,0 +1,65 @@
+#include "runtime/driver.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct driver functions;
+static const char *failure; // NULL: functions are loaded and the driver runs
+static char failure_text[512];
+
+static void load(void) {
+  const char *name = getenv("RED_LIBCUDA");
+  if (!name || !*name) name = "libcuda.so.1";
+  void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    snprintf(failure_text, sizeof failure_text, "no CUDA driver: %s", dlerror());
+    failure = failure_text;
+    return;
+  }
+  static const struct {
+    const char *symbol;
+    size_t place;
+  } table[] = {
+#define X(member, symbol, parameters) {symbol, offsetof(struct driver, member)},
+      DRIVER_FUNCTIONS(X)
+#undef X
+  };
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    void *found = dlsym(library, table[i].symbol);
+    if (!found) {
+      snprintf(failure_text, sizeof failure_text, "%s has no function %s: the CUDA driver is too old", name, table[i].symbol);
+      failure = failure_text;
+      return;
+    }
+    memcpy((char *)&functions + table[i].place, &found, sizeof found);
+  }
+  cu_result error = functions.init(0);
+  if (error) {
+    driver_error_text(&functions, "cuInit", error, failure_text, sizeof failure_text);
+    failure = failure_text;
+  }
+}
+
+const struct driver *driver_open(const char **why) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, load);
+  *why = failure;
+  return failure ? NULL : &functions;
+}
+
+void driver_error_text(const struct driver *driver, const char *call, cu_result error, char *text, size_t bytes) {
+  const char *name = NULL, *string = NULL;
+  int version = 0;
+  if (driver->error_name(error, &name) || !name) name = "unknown error";
+  if (driver->error_string(error, &string) || !string) string = "";
+  size_t length = (size_t)snprintf(text, bytes, "%s: %s (%d): %s", call, name, error, string);
+  if (length >= bytes || driver->driver_version(&version)) return;
+  int major = version / 1000, minor = version % 1000 / 10;
+  if (error == 209)
+    snprintf(text + length, bytes - length, "; the code is for another GPU than this one (driver for CUDA %d.%d)", major, minor);
+  if (error == 218 || error == 222)
+    snprintf(text + length, bytes - length, "; the driver, for CUDA %d.%d, does not take this PTX: its first lines name the version that it needs", major, minor);
+}
