@@ -249,7 +249,7 @@ def run(command, timeout=60):
         return -999, "timed out"
 
 
-def verdict(redc, case, quick=False):
+def verdict(redc, case, quick=False, device="sim"):
     """'ok', 'refused', or what is wrong."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "case.red")
@@ -259,7 +259,7 @@ def verdict(redc, case, quick=False):
         if fold_target(case) and not any(a.startswith("B=") for a in arguments):
             arguments += ["--arg", "B=rand(9)"]
         for level, seed in ((3, 1),) if quick else ((3, 1), (0, 2)):
-            command = [redc, "run", path, *arguments, "--check", "--device=sim", f"-O{level}", f"--seed={seed}", "--jobs=1"]
+            command = [redc, "run", path, *arguments, "--check", f"--device={device}", f"-O{level}", f"--seed={seed}", "--jobs=1"]
             code, output = run(command)
             if code == 0:
                 continue
@@ -298,9 +298,9 @@ def reduce_case(redc, case, kind):
     return case
 
 
-def one(redc, number):
+def one(redc, number, device):
     case = Case(number)
-    return number, *verdict(redc, case)
+    return number, *verdict(redc, case, device=device)
 
 
 def main():
@@ -311,6 +311,7 @@ def main():
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     p.add_argument("--endless", action="store_true")
     p.add_argument("--one", type=int)
+    p.add_argument("--device", default="sim", help="sim, or cuda on a machine with a GPU")
     a = p.parse_args()
     if a.one is not None:
         case = Case(a.one)
@@ -322,13 +323,15 @@ def main():
     faults, first = [], a.seed * 1000000
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
         while True:
-            for number, kind, output in pool.map(lambda n: one(a.redc, n), range(first, first + a.count)):
+            for number, kind, output in pool.map(lambda n: one(a.redc, n, a.device), range(first, first + a.count)):
                 if kind in counts:
                     counts[kind] += 1
                     continue
                 faults.append((number, kind, output))
-                case = reduce_case(a.redc, Case(number), kind)
-                kind, output = verdict(a.redc, case)
+                case = Case(number)
+                if a.device == "sim":
+                    case = reduce_case(a.redc, case, kind)
+                    kind, output = verdict(a.redc, case)
                 print(f"// case {number}: {kind}\n// redc run case.red {' '.join(case.arguments())} --check --device=sim")
                 print(case.text() + "\n".join("// " + l for l in output.splitlines()[:12]), flush=True)
                 if len(faults) >= 20:
