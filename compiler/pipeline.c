@@ -244,10 +244,13 @@ static bool run_pass(struct compilation *c, const struct pass *pass) {
   c->running = pass->name;
   for (uint32_t k = 0; k < c->module.kernels.count; k++) {
     struct ir_kernel *kernel = list_at(&c->module.kernels, struct ir_kernel, k);
+    bool entry_worked = true;
     for (uint32_t i = 0; i < kernel->entries.count; i++) { // the pass may append entries
       struct ir_entry *entry = list_at(&kernel->entries, struct ir_entry, i);
+      if (entry->is_general && !entry_worked) continue; // its twin reported the errors
       ir_collect_names(kernel, entry);
-      worked &= pass->run(&context, kernel, entry);
+      entry_worked = pass->run(&context, kernel, entry);
+      worked &= entry_worked;
     }
   }
   return finish_pass(c, pass->name, worked, errors, start);

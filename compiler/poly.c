@@ -7,6 +7,7 @@ struct atom {
   struct ir_var *var;           // or NULL
   const struct ir_expr *expr;   // where var is NULL
   bool is_axis, is_defined, is_positive;
+  bool is_bounded;              // is_defined: what it stands for is far from the ends of 64 bits
   struct poly lo, hi;           // is_axis: lo <= var <= hi
   struct poly value;            // is_defined
 };
@@ -29,10 +30,30 @@ static uint32_t atom_of_var(struct facts *facts, struct ir_var *var) {
   return facts->atoms.count - 1;
 }
 
+static bool is_wide(enum type type) { return type_is_integer(type) && type_is_signed(type) && type_bits(type) == 64; }
+
+// Whether two expressions have one value; an index and an i64 of the same arithmetic have.
+static bool is_same(const struct ir_expr *a, const struct ir_expr *b) {
+  while (a->op == OP_CAST && is_wide(a->type) && is_wide(a->args[0]->type)) a = a->args[0];
+  while (b->op == OP_CAST && is_wide(b->type) && is_wide(b->args[0]->type)) b = b->args[0];
+  if (a == b) return true;
+  if (a->op != b->op || a->count != b->count) return false;
+  if (!is_wide(a->type) || !is_wide(b->type)) return ir_equal(a, b);
+  switch ((int)a->op) {
+  case OP_CONST: return a->integer == b->integer;
+  case OP_ADD: case OP_SUB: case OP_MUL: case OP_NEG: case OP_MIN: case OP_MAX:
+  case OP_DIV: case OP_MOD: case OP_QUO: case OP_REM: case OP_SELECT:
+    for (uint32_t i = 0; i < a->count; i++)
+      if (!is_same(a->args[i], b->args[i])) return false;
+    return true;
+  default: return ir_equal(a, b);
+  }
+}
+
 static uint32_t atom_of_expr(struct facts *facts, const struct ir_expr *e) {
   for (uint32_t i = 0; i < facts->atoms.count; i++) {
     struct atom *atom = atom_at(facts, i);
-    if (!atom->var && ir_equal(atom->expr, e)) return i;
+    if (!atom->var && is_same(atom->expr, e)) return i;
   }
   struct atom *atom = arena_new(facts->arena, struct atom);
   atom->expr = e;
@@ -122,31 +143,73 @@ bool poly_is_constant(struct poly p, int64_t *value) {
 
 bool poly_equal(struct facts *facts, struct poly a, struct poly b) { return poly_is_zero(poly_sub(facts, a, b)); }
 
+// Whether e stays so far from the ends of 64 bits that sums and products of such expressions are exact: sizes and axes, which
+// count elements, and values of at most 32 bits. A value of 64 bits that is read or given at launch is not; clamping makes it so.
+static bool is_bounded(struct facts *facts, const struct ir_expr *e, bool below, bool above) {
+  if (!type_is_integer(e->type)) return false;
+  if (type_bits(e->type) < 64) return true;
+  const struct ir_expr *x = e->count > 0 ? e->args[0] : NULL, *y = e->count > 1 ? e->args[1] : NULL;
+  switch ((int)e->op) {
+  case OP_CONST: case OP_THREAD: case OP_BLOCK: case OP_DIM: case OP_STRIDE: return true;
+  case OP_VAR: {
+    if (e->var->kind == VAR_SIZE || e->var->kind == VAR_AXIS) return true;
+    struct atom *atom = atom_at(facts, atom_of_var(facts, e->var));
+    return atom->is_axis || (atom->is_defined && atom->is_bounded);
+  }
+  case OP_CAST: return is_wide(e->type) && is_bounded(facts, x, below, above);
+  case OP_MIN:
+    return (!above || is_bounded(facts, x, false, true) || is_bounded(facts, y, false, true)) &&
+           (!below || (is_bounded(facts, x, true, false) && is_bounded(facts, y, true, false)));
+  case OP_MAX:
+    return (!below || is_bounded(facts, x, true, false) || is_bounded(facts, y, true, false)) &&
+           (!above || (is_bounded(facts, x, false, true) && is_bounded(facts, y, false, true)));
+  case OP_SELECT: return is_bounded(facts, y, below, above) && is_bounded(facts, e->args[2], below, above);
+  case OP_ADD: case OP_SUB: case OP_MUL: case OP_NEG: case OP_DIV: case OP_MOD: case OP_QUO: case OP_REM:
+    return is_wide(e->type) && is_bounded(facts, x, true, true) && (!y || is_bounded(facts, y, true, true));
+  default: return false;
+  }
+}
+
+// Whether the operation, whose result the machine takes modulo its width, gives what the mathematical one gives.
+static bool is_exact(struct facts *facts, const struct ir_expr *e) {
+  if (!is_wide(e->type)) return false;
+  for (uint32_t i = 0; i < e->count; i++)
+    if (!is_bounded(facts, e->args[i], true, true)) return false;
+  return true;
+}
+
 struct poly poly_of(struct facts *facts, const struct ir_expr *e) {
+  struct poly result = invalid;
   switch ((int)e->op) {
   case OP_CONST:
-    return ir_is_const(e) ? poly_constant(facts, e->integer) : invalid;
+    if (!ir_is_const(e) || (!type_is_signed(e->type) && e->integer < 0)) return invalid; // u64 beyond 2^63
+    return poly_constant(facts, e->integer);
   case OP_VAR: {
     if (!type_is_integer(e->type)) return invalid;
     if (e->var->constant) return poly_of(facts, e->var->constant);
     uint32_t atom = atom_of_var(facts, e->var);
     return atom_at(facts, atom)->is_defined ? atom_at(facts, atom)->value : poly_atom(facts, atom);
   }
-  case OP_ADD: return poly_add(facts, poly_of(facts, e->args[0]), poly_of(facts, e->args[1]));
-  case OP_SUB: return poly_sub(facts, poly_of(facts, e->args[0]), poly_of(facts, e->args[1]));
-  case OP_MUL: {
-    struct poly product = poly_mul(facts, poly_of(facts, e->args[0]), poly_of(facts, e->args[1]));
-    if (product.is_valid) return product;
+  case OP_ADD:
+    if (is_exact(facts, e)) result = poly_add(facts, poly_of(facts, e->args[0]), poly_of(facts, e->args[1]));
     break;
-  }
-  case OP_NEG: return poly_sub(facts, poly_constant(facts, 0), poly_of(facts, e->args[0]));
-  case OP_CAST: // sizes, axes and what is made of them stay below 2^63 by the kernel's requirements
-    if (type_bits(e->type) == 64 && type_is_integer(e->args[0]->type) &&
+  case OP_SUB:
+    if (is_exact(facts, e)) result = poly_sub(facts, poly_of(facts, e->args[0]), poly_of(facts, e->args[1]));
+    break;
+  case OP_MUL:
+    if (is_exact(facts, e)) result = poly_mul(facts, poly_of(facts, e->args[0]), poly_of(facts, e->args[1]));
+    break;
+  case OP_NEG:
+    if (is_exact(facts, e)) result = poly_sub(facts, poly_constant(facts, 0), poly_of(facts, e->args[0]));
+    break;
+  case OP_CAST: // exact where the wider type holds all values
+    if (is_wide(e->type) && type_is_integer(e->args[0]->type) &&
         (type_is_signed(e->args[0]->type) || type_bits(e->args[0]->type) < 64))
-      return poly_of(facts, e->args[0]);
+      result = poly_of(facts, e->args[0]);
     break;
   default: break;
   }
+  if (result.is_valid) return result;
   return type_is_integer(e->type) ? poly_atom(facts, atom_of_expr(facts, e)) : invalid;
 }
 
@@ -182,6 +245,7 @@ void facts_add_definition(struct facts *facts, struct ir_var *var, struct ir_exp
   if (!p.is_valid) return;
   struct atom *atom = atom_at(facts, atom_of_var(facts, var));
   atom->is_defined = true;
+  atom->is_bounded = is_bounded(facts, value, true, true);
   atom->value = p;
 }
 
@@ -196,26 +260,41 @@ static void add_fact(struct facts *facts, struct poly p) {
   list_push(facts->arena, &facts->conditions, kept);
 }
 
-void facts_add_condition(struct facts *facts, const struct ir_expr *c) {
-  if (c->op == OP_AND && c->type == TYPE_BOOL) {
-    facts_add_condition(facts, c->args[0]);
-    facts_add_condition(facts, c->args[1]);
+// c holds, or where `is_negated` does not hold.
+static void add_condition(struct facts *facts, const struct ir_expr *c, bool is_negated) {
+  while (c->op == OP_NOT && c->type == TYPE_BOOL) {
+    c = c->args[0];
+    is_negated = !is_negated;
+  }
+  if (c->type == TYPE_BOOL && c->op == (is_negated ? OP_OR : OP_AND)) {
+    add_condition(facts, c->args[0], is_negated);
+    add_condition(facts, c->args[1], is_negated);
     return;
   }
   if (c->count != 2 || !type_is_integer(c->args[0]->type)) return;
   struct poly a = poly_of(facts, c->args[0]), b = poly_of(facts, c->args[1]), one = poly_constant(facts, 1);
+  struct poly a_less = poly_sub(facts, poly_sub(facts, b, a), one), b_less = poly_sub(facts, poly_sub(facts, a, b), one);
+  struct poly a_most = poly_sub(facts, b, a), b_most = poly_sub(facts, a, b);
   switch ((int)c->op) {
-  case OP_LT: add_fact(facts, poly_sub(facts, poly_sub(facts, b, a), one)); break;
-  case OP_LE: add_fact(facts, poly_sub(facts, b, a)); break;
-  case OP_GT: add_fact(facts, poly_sub(facts, poly_sub(facts, a, b), one)); break;
-  case OP_GE: add_fact(facts, poly_sub(facts, a, b)); break;
-  case OP_EQ:
-    add_fact(facts, poly_sub(facts, b, a));
-    add_fact(facts, poly_sub(facts, a, b));
+  case OP_LT: add_fact(facts, is_negated ? b_most : a_less); break;
+  case OP_LE: add_fact(facts, is_negated ? b_less : a_most); break;
+  case OP_GT: add_fact(facts, is_negated ? a_most : b_less); break;
+  case OP_GE: add_fact(facts, is_negated ? a_less : b_most); break;
+  case OP_EQ: case OP_NE:
+    if ((c->op == OP_EQ) != is_negated) {
+      add_fact(facts, a_most);
+      add_fact(facts, b_most);
+    } else if (prove_nonnegative(facts, b_most)) { // different, and not less
+      add_fact(facts, b_less);
+    } else if (prove_nonnegative(facts, a_most)) {
+      add_fact(facts, a_less);
+    }
     break;
   default: break;
   }
 }
+
+void facts_add_condition(struct facts *facts, const struct ir_expr *c) { add_condition(facts, c, false); }
 
 // --- Proofs ---------------------------------------------------------------------------------------------------------
 
@@ -442,28 +521,42 @@ struct ir_expr *poly_to_expr(struct facts *facts, struct poly p) {
   return sum;
 }
 
-struct ir_expr *poly_minimum_expr(struct facts *facts, struct poly p) {
-  for (int round = 0; p.is_valid && round < MAX_DEPTH; round++) {
-    bool done = true;
-    for (uint32_t a = facts->atoms.count; a-- > 0;) {
-      struct atom *atom = atom_at(facts, a);
-      if (!poly_mentions(p, a) || (atom->var && !atom->is_axis)) continue;
-      struct poly coefficient, rest;
-      if (!atom->var || !split_linear(facts, p, a, &coefficient, &rest)) return NULL;
-      int sign = sign_of(facts, coefficient);
-      if (!sign) return NULL;
-      p = replace(facts, coefficient, sign > 0 ? atom->lo : atom->hi, rest);
-      done = false;
-      break;
-    }
-    if (done) {
-      for (uint32_t i = 0; i < p.count; i++)
-        for (uint32_t k = 0; k < p.terms[i].degree; k++) {
-          struct atom *atom = atom_at(facts, p.terms[i].atoms[k]);
-          if (!atom->var || atom->var->kind != VAR_SIZE) return NULL;
-        }
-      return poly_to_expr(facts, p);
-    }
-  }
-  return NULL;
+// The smaller or the larger of two expressions, where either may be missing.
+static struct ir_expr *either(struct arena *arena, enum op op, struct ir_expr *a, struct ir_expr *b) {
+  if (!a || !b) return op == OP_MAX ? (a ? a : b) : NULL;
+  return ir_equal(a, b) ? a : ir_binary(arena, op, a, b);
 }
+
+// Whether a launch knows the value from its sizes.
+static bool is_of_sizes(const struct ir_expr *e) {
+  if (e->op == OP_VAR) return e->var->kind == VAR_SIZE;
+  if (e->op == OP_LOAD || e->op == OP_LOAD_FLAT) return false;
+  for (uint32_t i = 0; i < e->count; i++)
+    if (!is_of_sizes(e->args[i])) return false;
+  return e->count > 0 || e->op == OP_CONST;
+}
+
+static struct ir_expr *minimum(struct facts *facts, struct poly p, int depth) {
+  if (!p.is_valid || depth <= 0) return NULL;
+  for (uint32_t a = facts->atoms.count; a-- > 0;) { // innermost first
+    struct atom *atom = atom_at(facts, a);
+    if (!poly_mentions(p, a) || (atom->var ? !atom->is_axis : is_of_sizes(atom->expr))) continue;
+    struct poly coefficient, rest;
+    int sign = split_linear(facts, p, a, &coefficient, &rest) ? sign_of(facts, coefficient) : 0;
+    if (!sign) return NULL;
+    if (atom->var) return minimum(facts, replace(facts, coefficient, sign > 0 ? atom->lo : atom->hi, rest), depth - 1);
+    const struct ir_expr *e = atom->expr;
+    if (e->op != OP_MIN && e->op != OP_MAX) return NULL;
+    struct ir_expr *ends[2];
+    for (int i = 0; i < 2; i++) ends[i] = minimum(facts, replace(facts, coefficient, poly_of(facts, e->args[i]), rest), depth - 1);
+    return either(facts->arena, (e->op == OP_MIN) == (sign > 0) ? OP_MIN : OP_MAX, ends[0], ends[1]);
+  }
+  for (uint32_t i = 0; i < p.count; i++)
+    for (uint32_t k = 0; k < p.terms[i].degree; k++) {
+      struct atom *atom = atom_at(facts, p.terms[i].atoms[k]);
+      if (atom->var && atom->var->kind != VAR_SIZE) return NULL;
+    }
+  return poly_to_expr(facts, p);
+}
+
+struct ir_expr *poly_minimum_expr(struct facts *facts, struct poly p) { return minimum(facts, p, MAX_DEPTH); }

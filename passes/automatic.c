@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "passes/schedule.h"
+#include "passes/stage.h"
 
 enum { THREADS = 256 };
 
@@ -39,27 +40,62 @@ static bool mentions_axis(const struct ir_expr *e) {
   return false;
 }
 
-struct find_value {
-  const struct ir_var *var;
-  bool found;
-};
-static void find_value(struct ir_expr *e, void *state) {
-  struct find_value *find = state;
-  if (e->op == OP_VAR && e->var == find->var) find->found = true;
+static bool reads(const struct ir_stage *consumer, const struct ir_stage *producer) {
+  for (uint32_t i = 0; i < producer->results.count; i++)
+    if (stage_reads(consumer, producer->results.at[i])) return true;
+  return false;
 }
 
-// Whether `consumer` reads a value of `producer`.
-static bool reads(const struct ir_stage *consumer, const struct ir_stage *producer) {
-  for (uint32_t i = 0; i < producer->results.count; i++) {
-    struct find_value find = {producer->results.at[i], false};
-    ir_visit_block(&consumer->lets, find_value, &find);
-    const struct list *lists[] = {&consumer->guards, &consumer->operands, &consumer->init, &consumer->indices};
-    for (uint32_t l = 0; l < 4; l++)
-      for (uint32_t k = 0; k < lists[l]->count; k++) ir_visit_expr(lists[l]->at[k], find_value, &find);
-    if (consumer->value) ir_visit_expr(consumer->value, find_value, &find);
-    if (find.found) return true;
+// Directives name axes: where two axes have one name, all get names of their own.
+static void make_labels_unique(struct ir_entry *entry) {
+  bool is_ambiguous = false;
+  for (uint32_t a = 0; a < entry->axes.count; a++)
+    for (uint32_t b = a + 1; b < entry->axes.count; b++)
+      is_ambiguous |= strcmp(list_at(&entry->axes, struct ir_axis, a)->var->label, list_at(&entry->axes, struct ir_axis, b)->var->label) == 0;
+  for (uint32_t a = 0; a < entry->axes.count && is_ambiguous; a++) {
+    struct ir_var *var = list_at(&entry->axes, struct ir_axis, a)->var;
+    var->label = var->name;
   }
-  return false;
+}
+
+// Gives `to` the axes of `from` that stand in front of the last one that both have: then the loops around a value are those around its
+// reader, and it is one variable.
+static bool give_axes(struct arena *arena, const struct ir_stage *from, struct ir_stage *to) {
+  uint32_t shared = 0, place, next = 0;
+  bool changed = false;
+  for (uint32_t i = 0; i < from->axes.count; i++)
+    if (has_axis(to, list_at(&from->axes, struct ir_stage_axis, i)->axis, false, &place)) shared = i;
+  for (uint32_t i = 0; i < shared; i++) {
+    struct ir_axis *axis = list_at(&from->axes, struct ir_stage_axis, i)->axis;
+    if (has_axis(to, axis, false, &place)) {
+      next = place + 1;
+      continue;
+    }
+    struct ir_stage_axis *given = arena_new(arena, struct ir_stage_axis);
+    given->axis = axis;
+    list_insert(arena, &to->axes, next++, given);
+    for (uint32_t d = 0; d < from->derived.count; d++) {
+      struct ir_stmt *let = from->derived.at[d];
+      if (ir_mentions(let->value, axis->var)) list_insert(arena, &to->derived, 0, let);
+    }
+    changed = true;
+  }
+  return changed;
+}
+
+// `check` computes a reduction outside the axes that it does not mention. One thread an output gains nothing by that where it must keep
+// the results over an axis further inside.
+static void put_reductions_back(struct arena *arena, const struct list *stages) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (uint32_t a = 0; a < stages->count; a++)
+      for (uint32_t b = a + 1; b < stages->count; b++) {
+        struct ir_stage *producer = stages->at[a], *consumer = stages->at[b];
+        if (!reads(consumer, producer)) continue;
+        changed |= give_axes(arena, consumer, producer);
+        if (consumer->kind == STAGE_REDUCE) changed |= give_axes(arena, producer, consumer);
+      }
+  }
 }
 
 // Stages that share an axis or a value are scheduled together: `group` gets a number a stage.
@@ -124,6 +160,8 @@ static const char *fresh_label(struct arena *arena, const struct ir_entry *entry
 
 void schedule_automatically(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
   struct arena *arena = context->arena;
+  make_labels_unique(entry);
+  put_reductions_back(arena, &entry->stages);
   uint32_t *group = arena_array(arena, uint32_t, entry->stages.count);
   number_groups(&entry->stages, group);
   for (uint32_t g = 0; g < entry->stages.count; g++) {
@@ -131,21 +169,6 @@ void schedule_automatically(struct pass_context *context, struct ir_kernel *kern
     struct list axes = common_axes(arena, &entry->stages, group, g);
     if (axes.count == 0) continue;
     const char *label = list_at(&axes, struct ir_axis, 0)->var->label;
-    bool is_ambiguous = false; // another axis of the same name, of another group or reduced over, takes no part in these directives
-    for (uint32_t i = 0; i < entry->axes.count; i++)
-      for (uint32_t k = 0; k < axes.count; k++) {
-        struct ir_axis *other = entry->axes.at[i];
-        if (other == axes.at[k] || strcmp(other->var->label, list_at(&axes, struct ir_axis, k)->var->label) != 0) continue;
-        other->var->label = other->var->name;
-        is_ambiguous = true;
-      }
-    if (is_ambiguous) { // rename: labels are only names for directives
-      for (uint32_t k = 0; k < axes.count; k++) {
-        struct ir_axis *axis = axes.at[k];
-        axis->var->label = axis->var->name;
-      }
-      label = list_at(&axes, struct ir_axis, 0)->var->label;
-    }
     if (axes.count > 1) {
       struct ir_directive *fuse = add(context, entry, DIRECTIVE_FUSE, entry->range);
       for (uint32_t i = 0; i < axes.count; i++) add_axis(context, fuse, list_at(&axes, struct ir_axis, i)->var->label);

@@ -47,14 +47,29 @@ bool check_type(struct checker *c, const struct ast_name *name, enum type *type)
   return false;
 }
 
+// A condition, looked at through the lets that name it or its parts.
+static void add_condition(struct checker *c, struct facts *facts, const struct ir_expr *e) {
+  while (e->op == OP_VAR && e->var->kind == VAR_LET && e->var->mark) e = list_at(&c->lets, struct ir_stmt, e->var->mark - 1)->value;
+  if (e->op == OP_AND && e->type == TYPE_BOOL) {
+    add_condition(c, facts, e->args[0]);
+    add_condition(c, facts, e->args[1]);
+  } else {
+    facts_add_condition(facts, e);
+  }
+}
+
 void check_facts(struct checker *c, struct facts *facts, bool with_selected) {
   facts_init(facts, c->arena);
   for (uint32_t i = 0; i < c->axes.count; i++) {
     struct scope_axis *axis = c->axes.at[i];
     facts_add_axis(facts, axis->var, axis->lo, axis->hi);
   }
-  for (uint32_t i = 0; i < c->guards.count; i++) facts_add_condition(facts, c->guards.at[i]);
-  for (uint32_t i = 0; with_selected && i < c->selected.count; i++) facts_add_condition(facts, c->selected.at[i]);
+  for (uint32_t i = 0; i < c->lets.count; i++) {
+    struct ir_stmt *let = c->lets.at[i];
+    if (type_is_integer(let->value->type)) facts_add_definition(facts, let->var, let->value);
+  }
+  for (uint32_t i = 0; i < c->guards.count; i++) add_condition(c, facts, c->guards.at[i]);
+  for (uint32_t i = 0; with_selected && i < c->selected.count; i++) add_condition(c, facts, c->selected.at[i]);
 }
 
 void check_require(struct checker *c, struct ir_expr *condition, struct range range, const char *message) {
@@ -278,7 +293,22 @@ static void mark_reads(const struct ir_entry *entry) {
   }
 }
 
+// An output that no statement assigns keeps what it holds; a kernel that assigns none does nothing.
+static void check_assigned(struct checker *c) {
+  if (!c->is_first_entry) return;
+  if (!c->entry->stages.count)
+    diag_error(c->diag, ERROR_NOTHING, c->source->name.range, "kernel '%s' assigns nothing", c->source->name.text);
+  for (uint32_t i = 0; i < c->kernel->tensors.count && c->entry->stages.count; i++) {
+    struct ir_mem *mem = c->kernel->tensors.at[i];
+    bool is_assigned = !mem->is_output;
+    for (uint32_t k = 0; k < c->entry->stages.count; k++) is_assigned |= list_at(&c->entry->stages, struct ir_stage, k)->mem == mem;
+    if (!is_assigned)
+      diag_warning(c->diag, ERROR_NOTHING, mem->range, "output '%s' is never assigned and keeps what it holds", mem->label);
+  }
+}
+
 // A schedule's fast entry, and behind it the general one whose offsets are 64 bits wide; pass `index` keeps the ones that are needed.
+// Returns false when the kernel itself is at fault, so that no other schedule need be tried.
 static bool add_entries(struct checker *c, const struct ast_schedule *schedule) {
   uint32_t symbols = c->symbols.count;
   for (int general = 0; general < 2; general++) { // names are unique in an entry; each starts from the kernel's
@@ -310,8 +340,9 @@ static bool add_entries(struct checker *c, const struct ast_schedule *schedule) 
     uint32_t errors = c->diag->error_count;
     check_statements(c, &c->source->body);
     if (c->diag->error_count == errors) check_overlaps(c);
-    if (schedule && c->diag->error_count == errors) check_schedule(c, schedule);
+    if (c->diag->error_count == errors) check_assigned(c);
     if (c->diag->error_count != errors) return false;
+    if (schedule && !check_schedule(c, schedule)) return true; // the other schedules are looked at too
     mark_reads(entry);
     list_push(c->arena, &c->kernel->entries, entry);
     c->is_first_entry = false;
@@ -365,6 +396,7 @@ static bool check_kernel(struct checker *c, const struct ast_kernel *source, con
     return false;
   }
   if (!is_closed && !add_entries(c, NULL)) return false;
+  if (c->diag->error_count != errors) return false;
   list_push(c->arena, &c->context->module->kernels, c->kernel);
   return true;
 }

@@ -90,6 +90,16 @@ struct ir_expr *check_convert(struct checker *c, struct ir_expr *value, enum typ
   return NULL;
 }
 
+// Whether an index of 32 bits, where spans and axes stay below 2^31, holds the value of e.
+static bool is_index_leaf(const struct ir_expr *e) {
+  if (e->op == OP_CONST) return e->integer >= INT32_MIN && e->integer <= INT32_MAX;
+  if (e->op == OP_CAST) {
+    e = e->args[0];
+    if (type_is_signed(e->type) ? type_bits(e->type) <= 32 : type_bits(e->type) < 32) return true;
+  }
+  return e->op == OP_VAR && (e->type == TYPE_INDEX || (e->var->kind == VAR_SIZE && e->var->inferred && e->var->inferred->op == OP_DIM));
+}
+
 struct ir_expr *check_as_index(struct checker *c, struct ir_expr *e) {
   if (e->type == TYPE_INDEX) return e;
   if (ir_is_const(e)) return ir_int(c->arena, TYPE_INDEX, e->integer);
@@ -101,8 +111,7 @@ struct ir_expr *check_as_index(struct checker *c, struct ir_expr *e) {
     break;
   case OP_DIV: case OP_MOD: case OP_MIN: case OP_MAX: { // exact where the operands themselves are
     struct ir_expr *a = check_as_index(c, e->args[0]), *b = check_as_index(c, e->args[1]);
-    bool leaves = (a->op == OP_VAR || a->op == OP_CONST || a->op == OP_CAST) && (b->op == OP_VAR || b->op == OP_CONST || b->op == OP_CAST);
-    if (e->type == TYPE_I64 && leaves) return ir_binary(c->arena, e->op, a, b);
+    if (e->type == TYPE_I64 && is_index_leaf(a) && is_index_leaf(b)) return ir_binary(c->arena, e->op, a, b);
     break;
   }
   default: break;

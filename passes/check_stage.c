@@ -230,14 +230,19 @@ static bool is_injective(struct facts *facts, const struct list *axes, const str
             found = i;
           }
         }
+        for (uint32_t i = found; i < axes->count; i++) { // the smallest one first
+          if (!has[i] || chained[i] || !prove_nonnegative(facts, poly_sub(facts, coefficients[found], coefficients[i]))) continue;
+          struct poly gap = poly_sub(facts, poly_sub(facts, coefficients[i], reach), poly_constant(facts, 1));
+          if (prove_nonnegative(facts, gap)) found = i;
+        }
         if (found == axes->count) break;
+        chained[found] = true;
+        if (--left == 0) break;
         struct scope_axis *axis = axes->at[found];
         struct poly last = poly_sub(facts, poly_sub(facts, poly_of(facts, axis->hi), poly_of(facts, axis->lo)), poly_constant(facts, 1));
         struct ir_expr *bound = poly_minimum_expr(facts, poly_sub(facts, poly_constant(facts, 0), last)); // -max(extent - 1)
         if (!bound) break;
         reach = poly_add(facts, reach, poly_mul(facts, coefficients[found], poly_sub(facts, poly_constant(facts, 0), poly_of(facts, bound))));
-        chained[found] = true;
-        left--;
       }
       if (!good || left) continue;
       for (uint32_t i = 0; i < axes->count; i++)
@@ -264,6 +269,20 @@ static void check_injective(struct checker *c, const struct ast_expr *target, st
             mem->label, name, name);
 }
 
+// Whether two stores reach one element in one iteration only, in which their conditions exclude each other: `if` and its `else`.
+static bool is_otherwise(struct checker *c, const struct ir_stage *first, const struct ir_stage *second) {
+  for (uint32_t d = 0; d < first->indices.count; d++)
+    if (!ir_equal(first->indices.at[d], second->indices.at[d])) return false;
+  for (uint32_t i = 0; i < first->axes.count || i < second->axes.count; i++)
+    if (i >= first->axes.count || i >= second->axes.count ||
+        list_at(&first->axes, struct ir_stage_axis, i)->axis != list_at(&second->axes, struct ir_stage_axis, i)->axis)
+      return false;
+  for (uint32_t a = 0; a < first->guards.count; a++)
+    for (uint32_t b = 0; b < second->guards.count; b++)
+      if (ir_equal(ir_unary(c->arena, OP_NOT, first->guards.at[a]), second->guards.at[b])) return true;
+  return false;
+}
+
 bool check_overlaps(struct checker *c) {
   for (uint32_t a = 0; a < c->entry->stages.count; a++)
     for (uint32_t b = a + 1; b < c->entry->stages.count; b++) {
@@ -277,7 +296,7 @@ bool check_overlaps(struct checker *c) {
       bool is_disjoint = false;
       for (uint32_t d = 0; d < renamed.count && !is_disjoint; d++)
         is_disjoint = prove_less(&facts, first->indices.at[d], renamed.at[d]) || prove_less(&facts, renamed.at[d], first->indices.at[d]);
-      if (is_disjoint) continue;
+      if (is_disjoint || is_otherwise(c, first, second)) continue;
       diag_error(c->diag, ERROR_WRITTEN_TWICE, second->range, "two statements can write one element of '%s'", first->mem->label);
       diag_note(c->diag, first->range, "the other one is here");
       return false;

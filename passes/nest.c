@@ -767,7 +767,10 @@ static bool is_in_thread_order(struct nest *n, const struct ir_stage *stage) {
     if (before && !is_serial && (!is_thread(before->bind) || before->bind < axis->axis->bind)) {
       diag_error(n->diag, ERROR_DIRECTIVE, axis->axis->bound_at.line ? axis->axis->bound_at : axis->axis->range,
                  "stage '%s' is an ordered reduction: axis '%s' on threads must be outside '%s'", stage->label, axis->axis->var->label, before->var->label);
-      diag_note(n->diag, (struct range){0}, "give each thread a piece of neighbours: split %s into 32 -> t, s; bind t -> thread.x;", stage->axes.count ? axis->axis->var->label : "");
+      const char *whole = axis->axis->var->label;
+      for (uint32_t k = 0; k < stage->derived.count; k++)
+        if (ir_mentions(list_at(&stage->derived, struct ir_stmt, k)->value, axis->axis->var)) whole = list_at(&stage->derived, struct ir_stmt, k)->var->label;
+      diag_note(n->diag, (struct range){0}, "give each thread a piece of neighbours: split %s into 32 -> t, s; bind t -> thread.x;", whole);
       return false;
     }
     before = axis->axis;

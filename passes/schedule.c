@@ -13,6 +13,8 @@
 #include "passes/schedule.h"
 #include "passes/stage.h"
 
+enum { MAX_UNROLL = 1024, MAX_COPIES = 4096 };
+
 // An axis that a directive took away.
 struct retired {
   const char *label;
@@ -201,13 +203,68 @@ static bool is_vectorized(struct scheduler *s, const struct ir_directive *direct
   return false;
 }
 
-static void assume_divides(struct scheduler *s, struct ir_expr *extent, struct ir_expr *factor, struct range range) {
+static void assume(struct scheduler *s, struct ir_expr *condition, const char *message, struct range range) {
   struct ir_requirement *assumption = arena_new(s->arena, struct ir_requirement);
-  struct ir_expr *rest = ir_binary(s->arena, OP_MOD, ir_cast(s->arena, TYPE_I64, extent), ir_cast(s->arena, TYPE_I64, factor));
-  assumption->condition = ir_binary(s->arena, OP_EQ, rest, ir_int(s->arena, TYPE_I64, 0));
-  assumption->message = "a vectorised axis is not made of whole vectors";
+  assumption->condition = condition;
+  assumption->message = message;
   assumption->range = range;
   list_push(s->arena, &s->entry->assumptions, assumption);
+}
+
+static void assume_divides(struct scheduler *s, struct ir_expr *extent, struct ir_expr *factor, struct range range) {
+  struct ir_expr *rest = ir_binary(s->arena, OP_MOD, ir_cast(s->arena, TYPE_I64, extent), ir_cast(s->arena, TYPE_I64, factor));
+  assume(s, ir_binary(s->arena, OP_EQ, rest, ir_int(s->arena, TYPE_I64, 0)), "a vectorised axis is not made of whole vectors", range);
+}
+
+static void find_device_fact(struct ir_expr *e, void *state) {
+  *(bool *)state |= e->op == OP_SMS || e->op == OP_ARCH || e->op == OP_SHARED_LIMIT;
+}
+
+static struct ir_expr *as_i64(struct arena *arena, struct ir_expr *e, void *state) {
+  (void)state;
+  if (e->type != TYPE_INDEX) return e;
+  if (e->op == OP_CONST) return ir_int(arena, TYPE_I64, e->integer);
+  if (e->op == OP_CAST) return ir_cast(arena, TYPE_I64, e->args[0]);
+  return ir_make(arena, e->op, TYPE_I64, e->args, e->count);
+}
+
+// A factor made of facts about the device is computed at launch: it becomes a size of the kernel.
+static struct ir_expr *as_launch_value(struct scheduler *s, struct ir_expr *factor, const char *label, struct range range) {
+  bool has_fact = false;
+  ir_visit_expr(factor, find_device_fact, &has_fact);
+  if (!has_fact) return factor;
+  struct ir_expr *value = ir_cast(s->arena, TYPE_I64, ir_rewrite_expr(s->arena, factor, as_i64, NULL));
+  struct ir_var *size = NULL;
+  for (uint32_t i = 0; i < s->kernel->sizes.count && !size; i++) {
+    struct ir_var *other = s->kernel->sizes.at[i];
+    if (other->inferred && ir_equal(other->inferred, value)) size = other;
+  }
+  if (!size) {
+    size = ir_new_var(s->kernel, VAR_SIZE, TYPE_I64, arena_printf(s->arena, "%s_parts", label));
+    size->range = range;
+    size->inferred = value;
+    list_push(s->arena, &s->kernel->sizes, size);
+  }
+  return ir_cast(s->arena, TYPE_INDEX, ir_ref(s->arena, size));
+}
+
+// Each stage's body in how many copies? Loops unrolled whole multiply.
+static bool check_unrolling(struct scheduler *s) {
+  for (uint32_t n = 0; n < s->entry->stages.count; n++) {
+    struct ir_stage *stage = s->entry->stages.at[n];
+    int64_t copies = 1;
+    for (uint32_t k = 0; k < stage->axes.count; k++) {
+      struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, k)->axis;
+      bool is_whole = axis->bind == BIND_VECTOR || (axis->bind == BIND_SERIAL && axis->unroll == UINT32_MAX);
+      if (is_whole && ir_is_const(axis->extent)) copies *= axis->extent->integer;
+      else if (axis->bind == BIND_SERIAL && axis->unroll) copies *= axis->unroll;
+      if (copies <= MAX_COPIES) continue;
+      diag_error(s->diag, ERROR_EXTENT, axis->bound_at, "stage '%s' would have %lld copies of its body, unrolled with '%s'; at most %d are legal", stage->label,
+                 (long long)copies, axis->var->label, MAX_COPIES);
+      return false;
+    }
+  }
+  return true;
 }
 
 static bool split_axis(struct scheduler *s, const struct ir_directive *directive, struct ir_axis *axis, struct range range) {
@@ -219,6 +276,7 @@ static bool split_axis(struct scheduler *s, const struct ir_directive *directive
     diag_error(s->diag, ERROR_SPLIT, directive->range, "the factor asks for the extent of an axis that is not there, or that depends on another axis");
     return false;
   }
+  factor = as_launch_value(s, factor, directive->names.at[0], directive->range);
   struct ir_expr *one = ir_int(arena, TYPE_INDEX, 1), *inner, *outer, *parts = factor;
   if (directive->kind == DIRECTIVE_SPLIT_INTO) {
     parts = ir_binary(arena, OP_MAX, factor, one);
@@ -230,6 +288,8 @@ static bool split_axis(struct scheduler *s, const struct ir_directive *directive
   }
   struct facts facts;
   schedule_facts(s, &facts);
+  if (directive->kind == DIRECTIVE_SPLIT_BY && !prove_nonnegative(&facts, poly_sub(&facts, poly_of(&facts, factor), poly_constant(&facts, 1))))
+    assume(s, ir_binary(arena, OP_GE, ir_cast(arena, TYPE_I64, factor), ir_int(arena, TYPE_I64, 1)), "the factor of a split is below 1", directive->range);
   bool is_exact = prove_divides(&facts, parts, extent) || axis->is_guarded;
   if (!is_exact && !s->entry->is_general && is_vectorized(s, directive, directive->names.at[1])) {
     assume_divides(s, extent, parts, directive->range); // whole vectors; the general entry takes the other sizes
@@ -281,9 +341,20 @@ static struct ir_axis *axis_in_stage(const struct ir_stage *stage, const char *l
   return NULL;
 }
 
+static bool names_differ(struct scheduler *s, const struct ir_directive *directive) {
+  for (uint32_t i = 0; i < directive->axes.count; i++)
+    for (uint32_t k = 0; k < i; k++)
+      if (strcmp(directive->axes.at[i], directive->axes.at[k]) == 0) {
+        diag_error(s->diag, ERROR_DIRECTIVE, *list_at(&directive->axis_places, struct range, i), "axis '%s' is named twice", (const char *)directive->axes.at[i]);
+        return false;
+      }
+  return true;
+}
+
 static bool apply_fuse(struct scheduler *s, const struct ir_directive *directive) {
   struct arena *arena = s->arena;
   uint32_t count = directive->axes.count;
+  if (!names_differ(s, directive)) return false;
   for (uint32_t i = 0; i < count; i++) {
     struct list axes = {0};
     if (!find_axes(s, directive, i, &axes)) return false;
@@ -368,12 +439,8 @@ static bool apply_reorder(struct scheduler *s, const struct ir_directive *direct
   for (uint32_t i = 0; i < count; i++) {
     struct list axes = {0};
     if (!find_axes(s, directive, i, &axes)) return false;
-    for (uint32_t k = 0; k < i; k++)
-      if (strcmp(directive->axes.at[i], directive->axes.at[k]) == 0) {
-        diag_error(s->diag, ERROR_DIRECTIVE, *list_at(&directive->axis_places, struct range, i), "axis '%s' is named twice", (const char *)directive->axes.at[i]);
-        return false;
-      }
   }
+  if (!names_differ(s, directive)) return false;
   bool has_all = false;
   for (uint32_t n = 0; n < s->entry->stages.count; n++) {
     struct ir_stage *stage = s->entry->stages.at[n];
@@ -496,8 +563,14 @@ static bool apply_unroll(struct scheduler *s, const struct ir_directive *directi
       diag_note(s->diag, (struct range){0}, "give a factor: unroll %s by 4; or split it first", axis->var->label);
       return false;
     }
-    if (directive->factor && (!ir_is_const(directive->factor) || directive->factor->integer > 1024)) {
-      diag_error(s->diag, ERROR_EXTENT, directive->range, "an unroll factor is a constant from 1 to 1024");
+    if (!directive->factor && axis->extent->integer > MAX_UNROLL) {
+      diag_error(s->diag, ERROR_EXTENT, directive->range, "axis '%s' is unrolled whole and has %lld iterations; at most %d are legal", axis->var->label,
+                 (long long)axis->extent->integer, MAX_UNROLL);
+      diag_note(s->diag, (struct range){0}, "give a factor: unroll %s by 4; or split it first", axis->var->label);
+      return false;
+    }
+    if (directive->factor && (!ir_is_const(directive->factor) || directive->factor->integer > MAX_UNROLL)) {
+      diag_error(s->diag, ERROR_EXTENT, directive->range, "an unroll factor is a constant from 1 to %d", MAX_UNROLL);
       return false;
     }
     axis->unroll = directive->factor ? (uint32_t)directive->factor->integer : UINT32_MAX;
@@ -577,5 +650,5 @@ bool pass_schedule(struct pass_context *context, struct ir_kernel *kernel, struc
   bool good = true;
   for (uint32_t i = 0; i < entry->directives.count && good; i++) good = apply(&s, entry->directives.at[i]);
   entry->directives.count = 0;
-  return good;
+  return good && check_unrolling(&s);
 }
