@@ -53,4 +53,5 @@ step "the installed example compiles" example_compiles
 step "find_package(red)" find_package_works
 step "licence" test -s "$prefix/share/doc/red/LICENSE"
 step "manual" test -s "$prefix/share/man/man1/redc.1"
+step "manual of the language" test -s "$prefix/share/man/man7/red-lang.7"
 echo "$good passed, 0 failed"
