@@ -610,6 +610,7 @@ static bool write_outs(struct run *run) {
 
 static bool run_kernel(struct run *run) {
   struct expectation expectation = {0};
+  run->arguments.copies_outputs = run->checks;
   if (!read_program(run) || !find_kernel(run) ||
       !arguments_prepare(&run->arguments, run->kernel, &run->common.args) || !check_outs(run))
     return false;

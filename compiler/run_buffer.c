@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { PAGE = 4096, MAX_RANK = 64 };
 
@@ -97,6 +98,23 @@ bool buffer_copy(struct buffer *copy, const struct buffer *buffer, char *error, 
 void buffer_free(struct buffer *buffer) {
   if (buffer->memory) munmap(buffer->memory, buffer->memory_bytes);
   buffer->memory = NULL;
+}
+
+int64_t buffer_element_bytes(const struct buffer *buffer) {
+  int64_t bytes = buffer->count ? type_bytes(buffer->type) : 0;
+  for (uint32_t d = 0; d < buffer->rank; d++)
+    if (buffer->strides[d] && __builtin_mul_overflow(bytes, buffer->dims[d], &bytes)) return INT64_MAX;
+  return bytes;
+}
+
+bool buffer_memory_suffices(int64_t bytes, char *error, size_t error_bytes) {
+  int64_t pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page <= 0 || bytes / page <= pages / 4 * 3) return true;
+  snprintf(error, error_bytes,
+           "the arguments need %" PRId64
+           " MB of memory; a run may take three quarters of this machine's %" PRId64 " MB",
+           bytes / 1000000, (int64_t)((double)pages * (double)page / 1e6));
+  return false;
 }
 
 uint8_t *buffer_data(const struct buffer *buffer) {

@@ -30,6 +30,12 @@ bool buffer_init(struct buffer *buffer, const char *name, enum type type, uint32
 bool buffer_copy(struct buffer *copy, const struct buffer *buffer, char *error, size_t error_bytes);
 void buffer_free(struct buffer *buffer);
 
+// Bytes that filling the elements takes; those at stride 0 count once. INT64_MAX where that is more than
+// there can be.
+int64_t buffer_element_bytes(const struct buffer *buffer);
+// Whether so many bytes are at most three quarters of the machine's memory; else says so.
+bool buffer_memory_suffices(int64_t bytes, char *error, size_t error_bytes);
+
 // Element (0, ..., 0).
 uint8_t *buffer_data(const struct buffer *buffer);
 bool buffer_is_row_major(const struct buffer *buffer);

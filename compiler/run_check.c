@@ -61,6 +61,7 @@ struct check {
   bool has_grid, has_block;
   uint32_t grid[3], block[3];
   int64_t shared;
+  int64_t bytes;                // of all buffers so far
   struct parameter *parameters; // as many as --arg
   struct text ptx;
   struct simulation simulation;
@@ -202,6 +203,10 @@ static bool make_buffer(struct check *check, struct parameter *p) {
   if (!buffer_init(&p->buffer, name, p->type, p->rank, p->dims, strides, p->source.offset, &check->c.arena,
                    error, sizeof error))
     return refuse(check, ERROR_ARGUMENT, "%s", error);
+  if (__builtin_add_overflow(check->bytes, buffer_element_bytes(&p->buffer), &check->bytes))
+    check->bytes = INT64_MAX;
+  if (!buffer_memory_suffices(check->bytes, error, sizeof error))
+    return refuse(check, ERROR_ARGUMENT, "%s", error);
   buffer_set_canaries(&p->buffer);
   if (p->source.kind == SOURCE_NONE) buffer_fill(&p->buffer, BUFFER_POISON);
   return source_fill(&p->source, &check->options, NULL, 0, &p->buffer);
@@ -292,8 +297,8 @@ static uint64_t parameter_bits(const struct parameter *p) {
 static bool lay_out(struct check *check, const struct sim_entry *entry, char *blob) {
   uint32_t given = check->common.args.count;
   if (given != entry->parameter_count)
-    return refuse(check, ERROR_ARGUMENT, "entry '%s' takes another number of arguments: %zu, not %" PRIu32, entry->name,
-                  entry->parameter_count, given);
+    return refuse(check, ERROR_ARGUMENT, "entry '%s' takes another number of arguments: %zu, not %" PRIu32,
+                  entry->name, entry->parameter_count, given);
   for (uint32_t i = 0; i < given; i++) {
     const struct parameter *p = &check->parameters[i];
     const struct sim_parameter *declared = &entry->parameters[i];

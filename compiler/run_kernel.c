@@ -212,20 +212,37 @@ static bool make_buffer(struct kernel_arguments *a, uint32_t t) {
          refuse(a, "--arg %s", error);
 }
 
+// Whether every tensor has a value where it needs one.
+static bool check_values(struct kernel_arguments *a) {
+  bool ok = true;
+  for (uint32_t t = 0; t < a->kernel->tensors.count; t++) {
+    const struct ir_mem *mem = tensor_of(a, t);
+    if (a->tensors[t].source.kind != SOURCE_NONE) continue;
+    if (!mem->is_output)
+      ok = refuse(a, "argument '%s' is missing: give it with --arg %s=...", mem_label(mem), mem_label(mem));
+    else if (mem->is_read)
+      ok = refuse(a, "output '%s' is read before it is written: give its value with --arg %s=...",
+                  mem_label(mem), mem_label(mem));
+  }
+  return ok;
+}
+
+static bool check_memory(struct kernel_arguments *a) {
+  char error[256];
+  int64_t total = 0;
+  for (uint32_t t = 0; t < a->kernel->tensors.count; t++) {
+    int64_t bytes = buffer_element_bytes(&a->tensors[t].buffer);
+    for (int copy = 0; copy < (a->copies_outputs && tensor_of(a, t)->is_output ? 3 : 1); copy++)
+      if (__builtin_add_overflow(total, bytes, &total)) total = INT64_MAX;
+  }
+  return buffer_memory_suffices(total, error, sizeof error) || refuse(a, "%s", error);
+}
+
 static bool fill_buffer(struct kernel_arguments *a, uint32_t t) {
-  const struct ir_mem *mem = tensor_of(a, t);
   struct tensor_argument *tensor = &a->tensors[t];
   uint32_t count = a->kernel->sizes.count;
   buffer_set_canaries(&tensor->buffer);
-  if (tensor->source.kind == SOURCE_NONE) {
-    if (!mem->is_output)
-      return refuse(a, "argument '%s' is missing: give it with --arg %s=...", mem_label(mem), mem_label(mem));
-    if (mem->is_read)
-      return refuse(a, "output '%s' is read before it is written: give its value with --arg %s=...",
-                    mem_label(mem), mem_label(mem));
-    buffer_fill(&tensor->buffer, BUFFER_POISON);
-    return true;
-  }
+  if (tensor->source.kind == SOURCE_NONE) buffer_fill(&tensor->buffer, BUFFER_POISON);
   struct source_size *sizes = arena_array(&a->c->arena, struct source_size, count + 1);
   for (uint32_t i = 0; i < count; i++) sizes[i] = (struct source_size){var_label(size_of(a, i)), a->sizes[i]};
   return source_fill(&tensor->source, a->options, sizes, count, &tensor->buffer);
@@ -245,9 +262,9 @@ bool arguments_prepare(struct kernel_arguments *a, const struct ir_kernel *kerne
     if (!a->has_scalar[i])
       ok = refuse(a, "argument '%s' is missing: give it with --arg %s=...", var_label(scalar_of(a, i)),
                   var_label(scalar_of(a, i)));
-  ok = ok && find_sizes(a);
+  ok = ok && check_values(a) && find_sizes(a);
   for (uint32_t t = 0; ok && t < kernel->tensors.count; t++) ok = make_buffer(a, t);
-  if (!ok) return false;
+  if (!ok || !check_memory(a)) return false;
   for (uint32_t t = 0; t < kernel->tensors.count; t++) ok &= fill_buffer(a, t);
   return ok;
 }

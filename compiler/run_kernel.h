@@ -20,7 +20,8 @@ struct kernel_arguments {
   bool *has_scalar;
   int64_t *sizes;
   bool *has_size;
-  struct map given; // --size: int64_t by name
+  struct map given;    // --size: int64_t by name
+  bool copies_outputs; // each output will be copied twice, for --check
 };
 
 // Reads --size NAME=N into `arguments`, before arguments_prepare.
