@@ -42,13 +42,14 @@ static uint32_t half_result(const struct sim_op *op, uint32_t old, uint32_t a) {
   return sim_narrow(r, format, SIM_RN);
 }
 
-static uint64_t result(const struct sim_op *op, uint64_t old, uint64_t a, uint64_t b) {
+static uint64_t result(const struct sim_op *op, uint64_t old, uint64_t a, uint64_t b, bool is_shared) {
   if (op->operation == SIM_ATOM_EXCH || op->operation == SIM_ATOM_CAS) return integer_result(op, old, a, b);
   switch ((enum sim_type)op->type) {
   case SIM_F32: {
-    // The hardware's single-precision atomics on global memory flush denormals; those on shared memory do not.
     float x = sim_float((uint32_t)old), y = sim_float((uint32_t)a);
-    return sim_float_bits(sim_canonical(x + y));
+    if (is_shared) return sim_float_bits(sim_canonical(x + y));
+    // On global memory denormals are flushed.
+    return sim_float_bits(sim_flush(sim_canonical(sim_flush(x) + sim_flush(y))));
   }
   case SIM_F64: {
     double sum = sim_double(old) + sim_double(a);
@@ -83,25 +84,25 @@ static uint64_t result(const struct sim_op *op, uint64_t old, uint64_t a, uint64
 }
 
 // Reads, changes and writes one element; returns the old value.
-static uint64_t change(const struct sim_op *op, unsigned char *host, uint64_t a, uint64_t b) {
+static uint64_t change(const struct sim_op *op, unsigned char *host, uint64_t a, uint64_t b, bool is_shared) {
   if (op->bytes == 8) {
     uint64_t *word = (uint64_t *)(void *)host;
     uint64_t old = __atomic_load_n(word, __ATOMIC_SEQ_CST);
-    while (!__atomic_compare_exchange_n(word, &old, result(op, old, a, b), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+    while (!__atomic_compare_exchange_n(word, &old, result(op, old, a, b, is_shared), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
     }
     return old;
   }
   if (op->bytes == 4) {
     uint32_t *word = (uint32_t *)(void *)host;
     uint32_t old = __atomic_load_n(word, __ATOMIC_SEQ_CST);
-    while (!__atomic_compare_exchange_n(word, &old, (uint32_t)result(op, old, a, b), false, __ATOMIC_SEQ_CST,
+    while (!__atomic_compare_exchange_n(word, &old, (uint32_t)result(op, old, a, b, is_shared), false, __ATOMIC_SEQ_CST,
                                         __ATOMIC_SEQ_CST)) {
     }
     return old;
   }
   uint16_t *half = (uint16_t *)(void *)host;
   uint16_t old = __atomic_load_n(half, __ATOMIC_SEQ_CST);
-  while (!__atomic_compare_exchange_n(half, &old, (uint16_t)result(op, old, a, b), false, __ATOMIC_SEQ_CST,
+  while (!__atomic_compare_exchange_n(half, &old, (uint16_t)result(op, old, a, b, is_shared), false, __ATOMIC_SEQ_CST,
                                       __ATOMIC_SEQ_CST)) {
   }
   return old;
@@ -129,7 +130,7 @@ static uint64_t lane_value(struct sim_warp *warp, const struct sim_op *op, int32
   return op->bytes == 8 ? sim_r64(warp, slot)[lane] : sim_r32(warp, slot)[lane];
 }
 
-static void run_lane(struct sim_warp *warp, const struct sim_op *op, unsigned lane, unsigned char *host) {
+static void run_lane(struct sim_warp *warp, const struct sim_op *op, unsigned lane, unsigned char *host, bool is_shared) {
   const int32_t *slots = &warp->module->lists[op->target];
   if (op->bytes == 16) {
     change_wide(warp, op, lane, host, slots);
@@ -139,7 +140,7 @@ static void run_lane(struct sim_warp *warp, const struct sim_op *op, unsigned la
   for (unsigned i = 0; i < op->vector; i++) {
     uint64_t a = lane_value(warp, op, sources[i], lane), b = 0;
     if (op->operation == SIM_ATOM_CAS) b = lane_value(warp, op, sources[op->vector + i], lane);
-    uint64_t old = change(op, host + i * op->bytes, a, b);
+    uint64_t old = change(op, host + i * op->bytes, a, b, is_shared);
     if (!op->has_result) continue;
     if (op->bytes == 8) {
       sim_r64(warp, slots[i])[lane] = old;
@@ -169,7 +170,8 @@ void sim_run_atom(struct sim_warp *warp, const struct sim_op *op, uint32_t mask)
     unsigned lane = (i + turn) & 31;
     if (!(done >> lane & 1)) continue;
     sim_clock_release(warp, op, lane, base + first[lane]);
-    run_lane(warp, op, lane, host[lane]);
+    uint64_t generic = base + first[lane];
+    run_lane(warp, op, lane, host[lane], generic >= SIM_SHARED_BASE && generic < SIM_SHARED_BASE + SIM_WINDOW);
     sim_clock_acquire(warp, op, lane, base + first[lane]);
   }
   for (unsigned i = 0; i < results; i++) {

@@ -92,6 +92,10 @@ static void fill_special(struct sim_warp *warp) {
     set_all(warp, (enum sim_special)(SIM_SPECIAL_NTID_X + i), launch->block[i]);
     set_all(warp, (enum sim_special)(SIM_SPECIAL_CTAID_X + i), block->index[i]);
     set_all(warp, (enum sim_special)(SIM_SPECIAL_NCTAID_X + i), launch->grid[i]);
+    // Every block is a cluster of its own.
+    set_all(warp, (enum sim_special)(SIM_SPECIAL_CLUSTERID_X + i), block->index[i]);
+    set_all(warp, (enum sim_special)(SIM_SPECIAL_NCLUSTERID_X + i), launch->grid[i]);
+    set_all(warp, (enum sim_special)(SIM_SPECIAL_CLUSTER_NCTAID_X + i), 1);
   }
   for (unsigned l = 0; l < SIM_LANES; l++) {
     uint32_t thread = warp->index * SIM_LANES + l, bit = 1u << l;
@@ -106,6 +110,7 @@ static void fill_special(struct sim_warp *warp) {
     special(warp, SIM_SPECIAL_LANEMASK_GT)[l] = ~(bit | (bit - 1));
   }
   set_all(warp, SIM_SPECIAL_WARPID, warp->index);
+  set_all(warp, SIM_SPECIAL_CLUSTER_NCTARANK, 1);
   set_all(warp, SIM_SPECIAL_NWARPID, 64);
   set_all(warp, SIM_SPECIAL_SMID, (uint32_t)(block->linear % state->options.sm_count));
   set_all(warp, SIM_SPECIAL_NSMID, state->options.sm_count);

@@ -115,6 +115,28 @@ static uint32_t indirect_target(struct sim_warp *warp, struct sim_split *split, 
   return address >= SIM_CODE_BASE && address % 16 == 0 && index < warp->module->function_count ? (uint32_t)index : SIM_NONE;
 }
 
+// What the driver's own functions do: printing prints nothing, a failed assertion stops the block.
+static bool call_library(struct sim_warp *warp, struct sim_split *split, const struct sim_op *op,
+                         const struct sim_function *callee) {
+  const int32_t *list = &warp->module->lists[op->target];
+  const int32_t *result = list + SIM_CALL_FIRST + SIM_CALL_STRIDE * list[SIM_CALL_ARGUMENTS];
+  if (strcmp(callee->name, "__assertfail") == 0) {
+    struct sim_where at = {.warp = warp, .op = op, .lane = (uint32_t)__builtin_ctz(split->mask)};
+    sim_find(warp->block->launch, SIM_TRAP, &at, "an assertion failed");
+    warp->block->is_stopped = true;
+    return false;
+  }
+  if (strcmp(callee->name, "vprintf") != 0 || callee->result_count != 1 || result[SIM_CALL_IS_SLOT]) {
+    return fail(warp, split, op, "the function called is not defined in the module");
+  }
+  SIM_EACH_BIT(split->mask, l) {
+    memset(warp->local[l] + split->local + result[SIM_CALL_VALUE], 0, (size_t)result[SIM_CALL_BYTES]);
+    memset(warp->local_written[l] + split->local + result[SIM_CALL_VALUE], 1, (size_t)result[SIM_CALL_BYTES]);
+  }
+  split->pc++;
+  return true;
+}
+
 bool sim_call(struct sim_warp *warp, struct sim_split *split, const struct sim_op *op) {
   const int32_t *list = &warp->module->lists[op->target];
   uint32_t target = (uint32_t)list[SIM_CALL_TARGET];
@@ -127,7 +149,7 @@ bool sim_call(struct sim_warp *warp, struct sim_split *split, const struct sim_o
   const struct sim_function *callee = &warp->module->functions[target];
   const struct sim_function *caller = &warp->module->functions[list[SIM_CALL_CALLER]];
   uint32_t arguments = (uint32_t)list[SIM_CALL_ARGUMENTS];
-  if (!callee->has_body) return fail(warp, split, op, "the function called is not defined in the module");
+  if (!callee->has_body) return call_library(warp, split, op, callee);
   if (arguments != callee->parameter_count || (uint32_t)list[SIM_CALL_RESULTS] != callee->result_count) {
     return fail(warp, split, op, "the call's arguments are not those of the function");
   }

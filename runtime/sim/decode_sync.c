@@ -193,6 +193,14 @@ void sim_decode_fence(struct sim_decoder *decoder) {
   static const char *const words[] = {"sc", "acq_rel", "acquire", "release"};
   struct sim_op *op = decoder->op;
   for (int i = 0; i < 4; i++) sim_take(decoder, words[i]);
+  if (sim_take(decoder, "proxy")) {
+    // Between proxies: here there is one.
+    static const char *const proxies[] = {"alias", "async", "async.global", "global", "shared::cta"};
+    for (int i = 0; i < 5; i++) sim_take(decoder, proxies[i]);
+    op->kind = SIM_OP_RUN;
+    op->run = nothing;
+    return;
+  }
   bool is_cta = sim_take(decoder, "cta");
   bool is_wide = sim_take(decoder, "gl") || sim_take(decoder, "gpu") || sim_take(decoder, "sys") || sim_take(decoder, "cluster");
   if (!is_cta && !is_wide) sim_fail(decoder, "'%s' needs a scope", decoder->instruction->opcode);

@@ -58,7 +58,7 @@ HANDLER(mov_clock) {
   case CLOCK_HI:
   case TIMER_HI: broadcast(warp, op, mask, clock >> 32); break;
   case GRIDID: broadcast(warp, op, mask, 1); break;
-  case ZERO: broadcast(warp, op, mask, 0); break;
+  case ZERO: *sim_pred(warp, op->d) &= ~mask; break;
   }
 }
 
@@ -160,7 +160,7 @@ static bool decode_clock(struct sim_decoder *decoder, const struct ptx_operand *
     uint8_t what, width;
   } clocks[] = {{"%clock", CLOCK, 32},          {"%clock_hi", CLOCK_HI, 32},       {"%clock64", CLOCK64, 64},
                 {"%globaltimer", TIMER, 64},    {"%globaltimer_lo", TIMER_LO, 32}, {"%globaltimer_hi", TIMER_HI, 32},
-                {"%gridid", GRIDID, 64},        {"%cluster_ctarank", ZERO, 32},    {"%is_explicit_cluster", ZERO, 32}};
+                {"%gridid", GRIDID, 64},        {"%is_explicit_cluster", ZERO, 1}};
   if (operand->kind != PTX_NAME || operand->component) return false;
   for (size_t i = 0; i < sizeof clocks / sizeof *clocks; i++) {
     if (strcmp(operand->text, clocks[i].name) != 0) continue;
