@@ -79,7 +79,7 @@ configure_and_build() {
   cmake --preset "$preset" -DRED_WERROR=ON -DBUILD_TESTING=ON "$@" && cmake --build --preset "$preset" -j "$jobs"
 }
 
-# units PRESET: every ctest but the golden files; counts the tests inside each Criterion program.
+# units PRESET: every ctest but the golden files; counts the tests inside each program that says how many.
 units() {
   folder=$root/build
   [ "$1" = release ] || folder=$root/build/$1
@@ -99,6 +99,7 @@ units() {
         if ($i == "Failing:") fail[n] += $(i + 1)
       }
     }
+    /^[0-9]+: [0-9]+ passed, [0-9]+ failed/ { pass[$1 + 0] += $2; fail[$1 + 0] += $4 }
     / Test +#[0-9]+: / {
       n = $0; sub(/.*#/, "", n); n += 0
       if ($0 ~ /\*\*\*Skipped/) { s++; sub(/^[0-9]+: /, "", last[n]); print "skipped: " last[n] }
