@@ -1,0 +1,218 @@
+// The parts of the proof engine. prove_value.c: what is known of a value in every thread; prove_evaluate.c: expressions; prove_collective.c:
+// masks and shuffles; prove_memory.c: words of shared memory; prove_run.c: statements.
+//
+// All threads run at once. A value is a uniform unknown (a symbol, numbered by its expression) plus a number known for each
+// thread; or it varies in an unknown way, and then at most it is known which threads hold the same. A condition that is known splits
+// the threads; one that is not leaves it open whether they come.
+#ifndef RED_PASSES_PROVE_ENGINE_H
+#define RED_PASSES_PROVE_ENGINE_H
+
+#include "passes/prove.h"
+
+enum { PROVE_THREADS = 1024, PROVE_SETS = PROVE_THREADS / 64, PROVE_WARPS = PROVE_THREADS / 32 };
+
+// --- Sets of threads ------------------------------------------------------------------------------------------------
+
+struct threads {
+  uint64_t bits[PROVE_SETS];
+};
+static inline bool threads_has(const struct threads *s, uint32_t t) { return s->bits[t / 64] >> (t % 64) & 1; }
+static inline void threads_add(struct threads *s, uint32_t t) { s->bits[t / 64] |= UINT64_C(1) << (t % 64); }
+static inline uint32_t threads_warp(const struct threads *s, uint32_t warp) { return (uint32_t)(s->bits[warp / 2] >> (warp % 2 * 32)); }
+
+// --- Values ---------------------------------------------------------------------------------------------------------
+
+struct node;
+
+// Immutable. `type` is the expression's; numbers are extended as arith.h does. Of a float only symbols are kept.
+struct av {
+  enum type type;
+  bool is_varying;       // nothing below but `source`; else wrap(symbol + number or known[t])
+  uint32_t base;         // symbol; 0: none
+  int64_t number;        // where known is NULL
+  const int64_t *known;  // one a thread
+  int64_t lo, hi;        // of the whole value, over all threads; lo > hi: not computed yet (known, no base)
+  const int64_t *source; // is_varying: threads with equal entries hold equal values; NULL: nothing is known
+  const struct threads *poison; // threads that hold what a shuffle should not have read; NULL: none
+  const struct node *origin;    // that shuffle
+};
+
+struct symbol {
+  enum op op;
+  enum type type;
+  uint32_t args[3];
+  int64_t number;    // CONST: its value; BLOCK: dimension; VAR: a unique number
+  int64_t multiple;  // divides the value, at least 1
+  uint32_t next;     // of its bucket
+};
+
+// The value of a variable now, and of an immutable one its expression.
+struct slot {
+  const struct av *value;
+  struct ir_expr *definition;
+};
+
+// Bounds of an expression that hold in the branch at hand.
+struct fact {
+  const struct ir_expr *expr;
+  int64_t lo, hi;
+};
+
+// A condition in force that is not known for each thread.
+struct unknown {
+  bool is_uniform;
+  const int64_t *source; // else as in struct av
+  uint32_t symbol;       // is_uniform: of the condition
+  bool truth;
+};
+
+// --- Statements -----------------------------------------------------------------------------------------------------
+
+struct node {
+  struct ir_stmt *stmt;
+  struct list *block; // where it stands
+  uint32_t place;
+  struct node *parent;
+  struct list body, otherwise; // struct node
+  struct list sets;            // struct ir_var that a statement inside changes; IF and FOR
+  uint32_t number;             // in prover->nodes
+  uint32_t size;               // statements, itself too
+  bool has_shared, has_collective, has_sync, has_syncwarp, has_local;
+  bool only_float_sets;
+  bool is_divergent; // some visit: its condition or trip count is not the same in all threads of the block
+  bool is_required;  // BARRIER
+  bool is_reached;
+  uint32_t faults; // bit a kind
+  uint32_t *masks; // collective: a warp
+  bool has_segments;
+  const char *collective;
+};
+
+// --- Memory ---------------------------------------------------------------------------------------------------------
+
+enum { NOBODY = 0xffff, MANY = 0xfffe };
+struct word {
+  uint32_t epoch;                // of what follows but `level`
+  uint32_t write_time, read_time; // as struct memory's time; the latest
+  uint32_t reader_lanes;          // where reader_warp is a warp
+  uint16_t writer, reader_warp;
+  uint16_t writer_node, reader_node;
+  uint8_t level; // 0 nothing wrote it, 1 perhaps, 2 surely
+};
+
+// An access whose place is known up to a symbol or not at all.
+struct far_access {
+  struct far_access *next;
+  uint32_t epoch, time, object, count; // count: elements
+  bool is_write;
+  const struct av *index;
+  struct threads who;
+  int64_t lo, hi; // words
+  const struct node *node;
+};
+
+struct object {
+  struct ir_mem *mem;
+  int64_t size; // elements; -1: launch-time
+};
+
+struct memory {
+  uint32_t epoch, previous;
+  struct node *barrier; // that ended `previous`; NULL: not one alone
+  struct word **words;  // one an object; NULL: local or of launch-time size
+  struct far_access *far; // latest first
+  uint32_t *order; // [thread][lane]: accesses of that lane before this time are ordered before the thread's; NULL: no SYNCWARP
+};
+
+// --- The state ------------------------------------------------------------------------------------------------------
+
+struct prover {
+  struct arena *arena;  // of results
+  struct arena *scratch;
+  const struct ir_kernel *kernel;
+  struct ir_entry *entry;
+  struct proof *proof;
+  uint32_t limit;
+  bool is_stopped;
+  bool is_enumerated; // else threads are not told apart: only bounds are asked
+  uint32_t threads, warps, sets;
+  const int64_t *coordinate[3];
+  struct slot *slots; // by var->mark - 1
+  uint32_t slot_count;
+  struct symbol *symbols;
+  uint32_t symbol_count, symbol_capacity;
+  uint32_t buckets[256];
+  int64_t unique;
+  struct fact *facts;
+  uint32_t fact_count, fact_capacity;
+  struct unknown unknowns[256];
+  uint32_t unknown_count;
+  struct threads may; // threads that may be here
+  struct list nodes;  // struct node, in order
+  struct node *current;
+  struct object *objects;
+  uint32_t object_count;
+  struct memory memory;
+  uint32_t epochs, time;
+  uint64_t work; // statements times threads
+  const struct av *opaque[TYPE_COUNT]; // data of which nothing is known
+  bool has_poison; // some value was, at some time
+  struct {
+    const int64_t *a, *b, *both;
+  } combined[4]; // the latest results of sources joined
+  uint32_t combined_next;
+};
+
+// prove_value.c
+const struct av *value_number(struct prover *p, enum type type, int64_t number);
+const struct av *value_uniform(struct prover *p, enum type type, int64_t lo, int64_t hi); // a new symbol
+const struct av *value_block(struct prover *p, enum type type, uint32_t dimension, int64_t hi);
+const struct av *value_varying(struct prover *p, enum type type, int64_t lo, int64_t hi, const int64_t *source);
+const struct av *value_known(struct prover *p, enum type type, const int64_t *known);
+const struct av *value_op(struct prover *p, enum op op, enum type type, const struct av *const *args, uint32_t count);
+const struct av *value_poisoned(struct prover *p, const struct av *v, const struct threads *poison, const struct node *origin);
+const struct av *value_bounded(struct prover *p, const struct av *v, int64_t lo, int64_t hi); // intersected
+void value_bounds(struct prover *p, const struct av *v, int64_t *lo, int64_t *hi);
+// What a loop may carry that had `before` at its head and `after` at its end; `before` itself where that says it already. Symbols from
+// `since` on were made in the loop.
+const struct av *value_widen(struct prover *p, const struct av *before, const struct av *after, uint32_t since);
+// The same with a new symbol, for another iteration.
+const struct av *value_refresh(struct prover *p, const struct av *v, uint32_t since);
+int64_t value_multiple(const struct prover *p, uint32_t symbol);
+void type_bounds(enum type type, int64_t *lo, int64_t *hi);
+static inline bool value_is_uniform(const struct av *v) { return !v->is_varying && !v->known; }
+static inline bool value_is_known(const struct av *v) { return !v->is_varying && !v->base; }
+static inline int64_t value_at(const struct av *v, uint32_t t) { return v->known ? v->known[t] : v->number; }
+// Threads with equal entries hold equal values: of values together; NULL with *is_opaque, or NULL where all are the same.
+const int64_t *value_sources(struct prover *p, const struct av *const *args, uint32_t count, bool *is_opaque);
+struct threads *threads_new(struct prover *p);
+
+// prove_evaluate.c
+const struct av *prove_eval(struct prover *p, struct ir_expr *e);
+// What a load of so many neighbours gives, with the checks of the access.
+const struct av *prove_loaded(struct prover *p, struct ir_mem *mem, enum type type, const struct av *const *indices, uint32_t count, bool is_flat, uint32_t elements);
+// Adds the bounds that `condition` being `truth` gives; take them back by setting fact_count to what it was.
+void prove_assume(struct prover *p, struct ir_expr *condition, bool truth);
+// Whether an expression has its value whenever it is evaluated: no memory, no other lane, no variable that changes.
+bool prove_is_constant_in_time(struct ir_expr *e);
+bool prove_fault(struct prover *p, enum proof_kind kind, const struct node *other, const char *other_message, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+// Reports where a thread that is here holds poison.
+void prove_clean(struct prover *p, const struct av *v, const char *what);
+const char *prove_thread_name(struct prover *p, uint32_t t);
+
+// prove_collective.c
+const struct av *prove_shuffle(struct prover *p, struct ir_expr *e);
+void prove_syncwarp(struct prover *p, struct ir_expr *mask);
+void prove_barrier(struct prover *p);
+
+// prove_memory.c
+void memory_begin(struct prover *p);
+// Checks bounds of `count` elements from the index on, and for shared memory records and checks the access. Returns the flat index.
+const struct av *memory_access(struct prover *p, struct ir_mem *mem, const struct av *const *indices, uint32_t rank, bool is_flat, bool is_write, uint32_t count);
+void memory_barrier(struct prover *p);
+void memory_syncwarp(struct prover *p, const uint32_t *masks);
+struct memory memory_copy(struct prover *p, const struct memory *m);
+void memory_merge(struct prover *p, struct memory *into, const struct memory *other);
+
+#endif

@@ -1,0 +1,513 @@
+// Statements, for all threads at once.
+//
+// Conditions known for each thread split the threads; a uniform one that is not known is followed both ways, from copies of what is known
+// of memory; one that varies leaves open who comes. Loops of few iterations that touch shared memory or hold a collective run as
+// they would. Others run an iteration from what holds before, then from what any iteration may find (values widened until nothing
+// changes), twice at least, so that every pair of successive iterations has been seen.
+#include "passes/prove_engine.h"
+
+#include <string.h>
+
+enum { DEFAULT_FAULTS = 8, EXACT_TRIPS = 64, MOST_NESTED = 200 };
+// Statements times threads: of a loop that runs as it would, and of everything.
+static const uint64_t EXACT_WORK = 1 << 21, MOST_WORK = UINT64_C(1) << 30;
+
+static void run_block(struct prover *p, const struct list *nodes);
+
+// --- The statements as nodes ----------------------------------------------------------------------------------------
+
+static void mark_expr(struct ir_expr *e, void *state) {
+  struct node *node = state;
+  if (op_table[e->op].rule == RULE_SHUFFLE) node->has_collective = true;
+  if ((e->op == OP_LOAD || e->op == OP_LOAD_FLAT) && e->mem->space == SPACE_SHARED) node->has_shared = true;
+  if ((e->op == OP_LOAD || e->op == OP_LOAD_FLAT) && e->mem->space == SPACE_LOCAL) node->has_local = true;
+}
+
+static void number_var(struct prover *p, struct ir_var *var) { var->mark = ++p->slot_count; }
+
+static void add_set(struct prover *p, struct node *node, struct ir_var *var) {
+  for (uint32_t i = 0; i < node->sets.count; i++)
+    if (node->sets.at[i] == var) return;
+  list_push(p->scratch, &node->sets, var);
+  node->only_float_sets &= type_is_float(var->type);
+}
+
+static struct node *new_node(struct prover *p, struct list *block, uint32_t place, struct node *parent);
+
+static void new_nodes(struct prover *p, struct list *block, struct node *parent, struct list *out) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    struct node *child = new_node(p, block, i, parent);
+    list_push(p->scratch, out, child);
+    if (!parent) continue;
+    parent->size += child->size;
+    parent->has_shared |= child->has_shared;
+    parent->has_collective |= child->has_collective;
+    parent->has_sync |= child->has_sync;
+    parent->has_syncwarp |= child->has_syncwarp;
+    parent->has_local |= child->has_local;
+    for (uint32_t k = 0; k < child->sets.count; k++) add_set(p, parent, child->sets.at[k]);
+  }
+}
+
+static struct node *new_node(struct prover *p, struct list *block, uint32_t place, struct node *parent) {
+  struct ir_stmt *stmt = block->at[place];
+  struct node *node = arena_new(p->scratch, struct node);
+  node->stmt = stmt;
+  node->block = block;
+  node->place = place;
+  node->parent = parent;
+  node->size = 1;
+  node->only_float_sets = true;
+  node->number = p->nodes.count;
+  list_push(p->scratch, &p->nodes, node);
+  if (stmt->value) ir_visit_expr(stmt->value, mark_expr, node);
+  if (stmt->lo) ir_visit_expr(stmt->lo, mark_expr, node);
+  if (stmt->hi) ir_visit_expr(stmt->hi, mark_expr, node);
+  for (uint32_t i = 0; i < stmt->indices.count; i++) ir_visit_expr(stmt->indices.at[i], mark_expr, node);
+  for (uint32_t i = 0; i < stmt->inputs.count; i++) ir_visit_expr(stmt->inputs.at[i], mark_expr, node);
+  if (stmt->mem) {
+    node->has_shared |= stmt->mem->space == SPACE_SHARED;
+    node->has_local |= stmt->mem->space == SPACE_LOCAL;
+  }
+  if (stmt->kind == IR_BARRIER || stmt->kind == IR_SYNCWARP) node->has_collective = node->has_sync = true;
+  node->has_syncwarp = stmt->kind == IR_SYNCWARP;
+  if (stmt->kind == IR_SET) add_set(p, node, stmt->var);
+  else if (stmt->var) number_var(p, stmt->var);
+  for (uint32_t i = 0; i < stmt->results.count; i++) number_var(p, stmt->results.at[i]);
+  new_nodes(p, &stmt->body, node, &node->body);
+  new_nodes(p, &stmt->otherwise, node, &node->otherwise);
+  return node;
+}
+
+// --- Variables ------------------------------------------------------------------------------------------------------
+
+static struct slot *slot_of(struct prover *p, const struct ir_var *var) { return &p->slots[var->mark - 1]; }
+
+static void define(struct prover *p, const struct ir_var *var, const struct av *value, struct ir_expr *definition) {
+  struct slot *slot = slot_of(p, var);
+  slot->value = value;
+  slot->definition = definition;
+}
+
+static const struct av *opaque(struct prover *p, enum type type) {
+  int64_t lo, hi;
+  type_bounds(type, &lo, &hi);
+  return value_varying(p, type, lo, hi, NULL);
+}
+
+static const struct av **save(struct prover *p, const struct list *vars) {
+  const struct av **values = arena_array(p->scratch, const struct av *, vars->count + 1);
+  for (uint32_t i = 0; i < vars->count; i++) {
+    const struct ir_var *var = vars->at[i];
+    const struct av *value = slot_of(p, var)->value;
+    values[i] = value ? value : opaque(p, var->type); // declared inside
+  }
+  return values;
+}
+
+static void restore(struct prover *p, const struct list *vars, const struct av *const *values) {
+  for (uint32_t i = 0; i < vars->count; i++) slot_of(p, vars->at[i])->value = values[i];
+}
+
+// --- Control flow -----------------------------------------------------------------------------------------------------
+
+static bool is_empty(const struct prover *p, const struct threads *s) {
+  for (uint32_t i = 0; i < p->sets; i++)
+    if (s->bits[i]) return false;
+  return true;
+}
+
+static bool is_same_everywhere(const struct prover *p, const int64_t *source) {
+  for (uint32_t t = 1; source && t < p->threads; t++)
+    if (source[t] != source[0]) return false;
+  return source != NULL;
+}
+
+// Puts a condition that is not known for each thread in force. False where they are too many.
+static bool push_unknown(struct prover *p, const struct av *condition, bool truth) {
+  if (p->unknown_count == sizeof p->unknowns / sizeof *p->unknowns) return prove_fault(p, PROOF_LIMIT, NULL, NULL, "statements are nested too deep to prove");
+  bool is_uniform = value_is_uniform(condition);
+  const int64_t *source = is_uniform ? NULL : condition->is_varying ? condition->source : condition->known;
+  p->unknowns[p->unknown_count++] = (struct unknown){is_uniform, source, is_uniform ? condition->base : 0, truth};
+  return true;
+}
+
+// The threads of `may` for which a known condition has this truth.
+static struct threads those(const struct prover *p, const struct av *condition, bool truth) {
+  struct threads all = p->may;
+  for (uint32_t t = 0; t < p->threads; t++)
+    if ((value_at(condition, t) != 0) != truth) all.bits[t / 64] &= ~(UINT64_C(1) << (t % 64));
+  return all;
+}
+
+// The parts of a condition that must all hold, each evaluated; those known for each thread take threads away, others go in force.
+// Returns whether some part is not known.
+static bool enter_conjunction(struct prover *p, struct ir_expr *e, bool *is_divergent) {
+  struct ir_expr *definition = e;
+  while (definition->op == OP_VAR && definition->var->mark && definition->var->mark <= p->slot_count && slot_of(p, definition->var)->definition)
+    definition = slot_of(p, definition->var)->definition;
+  if (definition->op == OP_AND && definition->type == TYPE_BOOL && prove_is_constant_in_time(definition)) {
+    bool first = enter_conjunction(p, definition->args[0], is_divergent);
+    return enter_conjunction(p, definition->args[1], is_divergent) || first;
+  }
+  const struct av *value = prove_eval(p, e);
+  if (value_is_known(value)) {
+    p->may = those(p, value, true);
+    if (value->known) *is_divergent = true;
+    return false;
+  }
+  if (!value_is_uniform(value) && !is_same_everywhere(p, value->is_varying ? value->source : value->known)) *is_divergent = true;
+  push_unknown(p, value, true);
+  return true;
+}
+
+// What is already known of a uniform condition on the way here: 1 true, 0 false, -1 nothing.
+static int decided(const struct prover *p, const struct av *condition) {
+  for (uint32_t i = 0; i < p->unknown_count && condition->base && !condition->number; i++)
+    if (p->unknowns[i].is_uniform && p->unknowns[i].symbol == condition->base) return p->unknowns[i].truth;
+  return -1;
+}
+
+static void run_side(struct prover *p, struct node *node, bool truth) {
+  uint32_t facts = p->fact_count;
+  prove_assume(p, node->stmt->value, truth);
+  if (!is_empty(p, &p->may)) run_block(p, truth ? &node->body : &node->otherwise);
+  p->fact_count = facts;
+}
+
+static uint32_t *copy_order(struct prover *p, const struct node *node) {
+  if (!node->has_syncwarp || !p->memory.order) return NULL;
+  uint32_t *order = arena_array(p->scratch, uint32_t, p->threads * 32);
+  memcpy(order, p->memory.order, sizeof *order * p->threads * 32);
+  return order;
+}
+
+static void run_if(struct prover *p, struct node *node) {
+  const struct av *condition = prove_eval(p, node->stmt->value);
+  struct threads all = p->may;
+  uint32_t unknowns = p->unknown_count;
+  prove_clean(p, condition, "a condition");
+  int known = value_is_known(condition) && !condition->known ? condition->number != 0 : value_is_uniform(condition) ? decided(p, condition) : -1;
+  if (known >= 0) {
+    run_side(p, node, known);
+    return;
+  }
+  const struct av **before = save(p, &node->sets), **then;
+  bool is_uniform = value_is_uniform(condition);
+  bool splits_memory = is_uniform && (node->has_shared || node->has_sync);
+  struct memory other = {0};
+  if (splits_memory) other = memory_copy(p, &p->memory);
+  bool restores_order = !is_uniform && node->has_syncwarp;
+  uint32_t *order = restores_order ? copy_order(p, node) : NULL;
+  if (is_uniform) {
+    push_unknown(p, condition, true);
+  } else if (value_is_known(condition)) {
+    node->is_divergent = true;
+    p->may = those(p, condition, true);
+  } else {
+    enter_conjunction(p, node->stmt->value, &node->is_divergent);
+  }
+  run_side(p, node, true);
+  then = save(p, &node->sets);
+  restore(p, &node->sets, before);
+  p->unknown_count = unknowns;
+  p->may = all;
+  if (restores_order) p->memory.order = order;
+  if (splits_memory) {
+    struct memory swap = p->memory;
+    p->memory = other;
+    other = swap;
+  }
+  if (value_is_known(condition)) p->may = those(p, condition, false);
+  else push_unknown(p, condition, false);
+  run_side(p, node, false);
+  p->unknown_count = unknowns;
+  p->may = all;
+  if (restores_order) p->memory.order = order;
+  if (splits_memory) memory_merge(p, &p->memory, &other);
+  for (uint32_t i = 0; i < node->sets.count; i++) {
+    struct slot *slot = slot_of(p, node->sets.at[i]);
+    const struct av *args[3] = {condition, then[i], slot->value ? slot->value : before[i]};
+    slot->value = then[i] == args[2] ? then[i] : value_op(p, OP_SELECT, then[i]->type, args, 3);
+  }
+}
+
+// --- Loops ------------------------------------------------------------------------------------------------------------
+
+// A loop whose trips are known for each thread: each as it is.
+static void run_exactly(struct prover *p, struct node *node, const struct av *lo, const struct av *hi) {
+  struct threads all = p->may;
+  enum type type = node->stmt->var->type;
+  if (lo->known || hi->known) node->is_divergent = true;
+  for (int64_t trip = 0; !p->is_stopped; trip++) {
+    const struct av *place = value_op(p, OP_ADD, type, (const struct av *const[]){lo, value_number(p, type, trip)}, 2);
+    const struct av *runs = value_op(p, OP_LT, TYPE_BOOL, (const struct av *const[]){place, hi}, 2);
+    p->may = all;
+    p->may = those(p, runs, true);
+    if (is_empty(p, &p->may)) break;
+    const struct av **before = runs->known ? save(p, &node->sets) : NULL;
+    define(p, node->stmt->var, place, NULL);
+    run_block(p, &node->body);
+    for (uint32_t i = 0; before && i < node->sets.count; i++) { // those that have left keep theirs
+      struct slot *slot = slot_of(p, node->sets.at[i]);
+      if (slot->value != before[i]) slot->value = value_op(p, OP_SELECT, before[i]->type, (const struct av *const[]){runs, slot->value, before[i]}, 3);
+    }
+  }
+  p->may = all;
+}
+
+// The loop variable in some iteration.
+static const struct av *some_iteration(struct prover *p, const struct av *lo, const struct av *hi) {
+  int64_t least, most, hi_lo, hi_hi;
+  value_bounds(p, lo, &least, &most);
+  value_bounds(p, hi, &hi_lo, &hi_hi);
+  if (hi_hi != INT64_MIN) hi_hi--;
+  if (hi_hi < least) hi_hi = least;
+  if (lo->is_varying) return value_varying(p, lo->type, least, hi_hi, lo->source);
+  const struct av *counter = value_uniform(p, lo->type, INT64_MIN, INT64_MAX);
+  if (!lo->known) return value_bounded(p, counter, least, hi_hi);
+  const struct av *place = value_op(p, OP_ADD, lo->type, (const struct av *const[]){counter, value_known(p, lo->type, lo->known)}, 2);
+  return value_bounded(p, place, least, hi_hi);
+}
+
+// Runs the body until what the variables hold at its head says what they hold at its end.
+static void run_symbolically(struct prover *p, struct node *node, const struct av *lo, const struct av *hi) {
+  const struct av *bounds[2] = {lo, hi};
+  bool is_relevant = node->has_shared || node->has_collective, is_uniform = value_is_uniform(lo) && value_is_uniform(hi), is_opaque;
+  uint32_t unknowns = p->unknown_count, since = p->symbol_count, facts = p->fact_count;
+  int64_t lo_lo, lo_hi, hi_lo, hi_hi;
+  value_bounds(p, lo, &lo_lo, &lo_hi);
+  value_bounds(p, hi, &hi_lo, &hi_hi);
+  if (hi_hi <= lo_lo) return;
+  bool may_be_empty = hi_lo <= lo_hi, merges = node->has_shared || node->has_sync;
+  bool restores_order = !is_uniform && node->has_syncwarp;
+  uint32_t *order = restores_order ? copy_order(p, node) : NULL;
+  struct memory ended = {0};
+  bool has_ended = merges && may_be_empty;
+  if (has_ended) ended = memory_copy(p, &p->memory);
+  if (!is_uniform) {
+    const int64_t *source = value_sources(p, bounds, 2, &is_opaque);
+    if (!is_same_everywhere(p, source)) node->is_divergent = true;
+    push_unknown(p, value_varying(p, TYPE_BOOL, 0, 1, source), true);
+  } else if (may_be_empty) {
+    push_unknown(p, value_uniform(p, TYPE_BOOL, 0, 1), true);
+  }
+  const struct av **head = save(p, &node->sets);
+  if (!is_relevant) { // nothing here asks what a variable holds
+    for (uint32_t i = 0; i < node->sets.count; i++) head[i] = value_poisoned(p, opaque(p, ((struct ir_var *)node->sets.at[i])->type), head[i]->poison, head[i]->origin);
+    restore(p, &node->sets, head);
+  }
+  // iterations from what any iteration may find; floats never matter to memory
+  uint32_t general = node->only_float_sets || !is_relevant ? 1 : 0, needed = is_relevant ? 2 : 1;
+  for (uint32_t round = 0; !p->is_stopped; round++) {
+    define(p, node->stmt->var, some_iteration(p, lo, hi), NULL);
+    run_block(p, &node->body);
+    p->fact_count = facts;
+    bool is_stable = true;
+    for (uint32_t i = 0; i < node->sets.count; i++) {
+      struct slot *slot = slot_of(p, node->sets.at[i]);
+      const struct av *wider = value_widen(p, head[i], slot->value ? slot->value : head[i], since);
+      is_stable &= wider == head[i];
+      head[i] = value_refresh(p, wider, since);
+    }
+    restore(p, &node->sets, head);
+    if (round == 0 && is_stable) general = 1;
+    else if (round > 0) general = is_stable ? general + 1 : 0;
+    bool is_last = is_stable && general >= needed;
+    if (merges && !has_ended) {
+      ended = memory_copy(p, &p->memory);
+      has_ended = true;
+    } else if (merges && is_last) {
+      memory_merge(p, &p->memory, &ended);
+    } else if (merges) {
+      struct memory copy = memory_copy(p, &p->memory);
+      memory_merge(p, &ended, &copy);
+    }
+    if (is_last) break;
+  }
+  p->unknown_count = unknowns;
+  if (restores_order) p->memory.order = order;
+  if (!is_uniform) // each thread left when its own trips were over
+    for (uint32_t i = 0; i < node->sets.count; i++) {
+      struct slot *slot = slot_of(p, node->sets.at[i]);
+      int64_t least, most;
+      value_bounds(p, slot->value, &least, &most);
+      slot->value = value_poisoned(p, value_varying(p, slot->value->type, least, most, NULL), slot->value->poison, slot->value->origin);
+    }
+}
+
+static void run_for(struct prover *p, struct node *node) {
+  const struct av *lo = prove_eval(p, node->stmt->lo), *hi = prove_eval(p, node->stmt->hi);
+  bool is_relevant = node->has_shared || node->has_collective;
+  prove_clean(p, lo, "a loop's bound");
+  prove_clean(p, hi, "a loop's bound");
+  if (!is_relevant && !node->has_local && !p->has_poison && node->only_float_sets) return; // nothing to see
+  if (is_relevant && value_is_known(lo) && value_is_known(hi)) {
+    int64_t lo_lo, lo_hi, hi_lo, hi_hi, trips;
+    value_bounds(p, lo, &lo_lo, &lo_hi);
+    value_bounds(p, hi, &hi_lo, &hi_hi);
+    bool is_countable = !__builtin_sub_overflow(hi_hi, lo_lo, &trips);
+    uint64_t step = (uint64_t)node->size * p->threads;
+    if (is_countable && (trips <= 0 || (uint64_t)trips <= EXACT_WORK / step || (trips <= EXACT_TRIPS && (uint64_t)trips <= 8 * EXACT_WORK / step))) {
+      run_exactly(p, node, lo, hi);
+      return;
+    }
+  }
+  run_symbolically(p, node, lo, hi);
+}
+
+// --- Statements -------------------------------------------------------------------------------------------------------
+
+static const struct av **eval_all(struct prover *p, const struct list *exprs) {
+  const struct av **values = arena_array(p->scratch, const struct av *, exprs->count + 1);
+  for (uint32_t i = 0; i < exprs->count; i++) values[i] = prove_eval(p, exprs->at[i]);
+  return values;
+}
+
+static void run_store(struct prover *p, struct node *node) {
+  struct ir_stmt *stmt = node->stmt;
+  const struct av **indices = eval_all(p, &stmt->indices);
+  for (uint32_t i = 0; i < stmt->indices.count; i++) prove_clean(p, indices[i], "an index");
+  if (stmt->value) prove_clean(p, prove_eval(p, stmt->value), "a value to store");
+  for (uint32_t i = 0; i < stmt->inputs.count; i++) prove_clean(p, prove_eval(p, stmt->inputs.at[i]), "a value to store");
+  if (stmt->mem->space != SPACE_GLOBAL) memory_access(p, stmt->mem, indices, stmt->indices.count, stmt->is_flat, true, stmt->kind == IR_STORE_WIDE ? stmt->inputs.count : 1);
+}
+
+static void run_load_wide(struct prover *p, struct node *node) {
+  struct ir_stmt *stmt = node->stmt;
+  const struct av **indices = eval_all(p, &stmt->indices);
+  const struct av *value = prove_loaded(p, stmt->mem, stmt->mem->type, indices, stmt->indices.count, stmt->is_flat, stmt->results.count);
+  for (uint32_t i = 0; i < stmt->results.count; i++) {
+    int64_t lo, hi;
+    value_bounds(p, value, &lo, &hi);
+    define(p, stmt->results.at[i], value_is_uniform(value) ? value_uniform(p, value->type, lo, hi) : value, NULL);
+  }
+}
+
+static void run_stmt(struct prover *p, struct node *node) {
+  struct ir_stmt *stmt = node->stmt;
+  struct node *outer = p->current;
+  p->current = node;
+  p->work += p->threads;
+  if (p->work > MOST_WORK) {
+    prove_fault(p, PROOF_LIMIT, NULL, NULL, "loops and threads are too many to prove");
+    p->is_stopped = true;
+  }
+  switch (stmt->kind) {
+  case IR_LET: define(p, stmt->var, prove_eval(p, stmt->value), stmt->value); break;
+  case IR_VAR:
+  case IR_SET: define(p, stmt->var, prove_eval(p, stmt->value), NULL); break;
+  case IR_STORE:
+  case IR_STORE_WIDE: run_store(p, node); break;
+  case IR_LOAD_WIDE: run_load_wide(p, node); break;
+  case IR_FOR: run_for(p, node); break;
+  case IR_IF: run_if(p, node); break;
+  case IR_BARRIER: prove_barrier(p); break;
+  case IR_SYNCWARP: prove_syncwarp(p, stmt->value); break;
+  case IR_ALLREDUCE: prove_fault(p, PROOF_LIMIT, NULL, NULL, "a reduction over threads is left"); break;
+  }
+  p->current = outer;
+}
+
+static void run_block(struct prover *p, const struct list *nodes) {
+  for (uint32_t i = 0; i < nodes->count && !p->is_stopped; i++) run_stmt(p, nodes->at[i]);
+}
+
+// --- The whole ----------------------------------------------------------------------------------------------------------
+
+static bool needs_proof(const struct list *block) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *stmt = block->at[i];
+    struct node node = {0};
+    if (stmt->kind == IR_BARRIER || stmt->kind == IR_SYNCWARP || stmt->kind == IR_ALLREDUCE) return true;
+    if (stmt->value) ir_visit_expr(stmt->value, mark_expr, &node);
+    if (stmt->lo) ir_visit_expr(stmt->lo, mark_expr, &node);
+    if (stmt->hi) ir_visit_expr(stmt->hi, mark_expr, &node);
+    for (uint32_t k = 0; k < stmt->indices.count; k++) ir_visit_expr(stmt->indices.at[k], mark_expr, &node);
+    for (uint32_t k = 0; k < stmt->inputs.count; k++) ir_visit_expr(stmt->inputs.at[k], mark_expr, &node);
+    if (node.has_collective || needs_proof(&stmt->body) || needs_proof(&stmt->otherwise)) return true;
+  }
+  return false;
+}
+
+static bool has_shared(const struct ir_entry *entry) {
+  for (uint32_t i = 0; i < entry->memory.count; i++)
+    if (list_at(&entry->memory, struct ir_mem, i)->space == SPACE_SHARED) return true;
+  return false;
+}
+
+bool proof_is_needed(const struct ir_entry *entry) { return entry->memory.count > 0 || needs_proof(&entry->body); }
+
+static void begin(struct prover *p) {
+  static const struct ir_stmt nothing;
+  const struct ir_kernel *kernel = p->kernel;
+  struct list parameters = list_copy(p->scratch, &kernel->sizes);
+  struct node *start = arena_new(p->scratch, struct node);
+  start->stmt = (struct ir_stmt *)&nothing;
+  p->current = start;
+  list_append(p->scratch, &parameters, &kernel->scalars);
+  for (uint32_t i = 0; i < parameters.count; i++) number_var(p, parameters.at[i]);
+  new_nodes(p, &p->entry->body, NULL, &start->body);
+  p->slots = arena_array(p->scratch, struct slot, p->slot_count + 1);
+  for (uint32_t i = 0; i < parameters.count; i++) {
+    struct ir_var *var = parameters.at[i];
+    int64_t lo, hi;
+    type_bounds(var->type, &lo, &hi);
+    if (var->kind == VAR_SIZE) lo = 0;
+    define(p, var, var->constant && ir_is_const(var->constant) ? value_number(p, var->type, var->constant->integer) : value_uniform(p, var->type, lo, hi), NULL);
+  }
+  for (uint32_t t = 0; t < p->threads; t++) threads_add(&p->may, t);
+  for (uint32_t d = 0; p->is_enumerated && d < 3; d++) {
+    const uint32_t *block = p->entry->block;
+    int64_t *places = arena_array(p->scratch, int64_t, p->threads);
+    for (uint32_t t = 0; t < p->threads; t++) places[t] = d == 0 ? t % block[0] : d == 1 ? t / block[0] % block[1] : t / block[0] / block[1];
+    p->coordinate[d] = places;
+  }
+  memory_begin(p);
+  if (p->entry->when) prove_assume(p, p->entry->when, true);
+  for (uint32_t i = 0; i < p->entry->assumptions.count; i++) prove_assume(p, list_at(&p->entry->assumptions, struct ir_requirement, i)->condition, true);
+  run_block(p, &start->body);
+}
+
+static void collect(struct prover *p) {
+  for (uint32_t i = 0; i < p->nodes.count; i++) {
+    const struct node *node = p->nodes.at[i];
+    if (node->stmt->kind == IR_BARRIER || node->stmt->kind == IR_SYNCWARP) {
+      struct proof_barrier *barrier = arena_new(p->arena, struct proof_barrier);
+      *barrier = (struct proof_barrier){node->block, node->place, node->is_required};
+      list_push(p->arena, &p->proof->barriers, barrier);
+    }
+    if (!node->is_reached) continue;
+    struct proof_collective *collective = arena_new(p->arena, struct proof_collective);
+    *collective = (struct proof_collective){node->collective, node->stmt->range, p->warps, node->masks, node->has_segments};
+    list_push(p->arena, &p->proof->collectives, collective);
+  }
+}
+
+bool proof_run(struct arena *arena, const struct ir_kernel *kernel, struct ir_entry *entry, uint32_t limit, struct proof *proof) {
+  struct arena scratch;
+  *proof = (struct proof){0};
+  uint64_t threads = (uint64_t)entry->block[0] * entry->block[1] * entry->block[2];
+  if (threads == 0 || threads > PROVE_THREADS) {
+    struct proof_fault *fault = arena_new(arena, struct proof_fault);
+    *fault = (struct proof_fault){.kind = PROOF_LIMIT, .range = entry->range, .message = "a block has 1 to 1024 threads"};
+    list_push(arena, &proof->faults, fault);
+    return false;
+  }
+  arena_init(&scratch);
+  struct prover *p = arena_new(&scratch, struct prover);
+  p->arena = arena;
+  p->scratch = &scratch;
+  p->kernel = kernel;
+  p->entry = entry;
+  p->proof = proof;
+  p->limit = limit ? limit : DEFAULT_FAULTS;
+  p->is_enumerated = has_shared(entry) || needs_proof(&entry->body);
+  p->threads = p->is_enumerated ? (uint32_t)threads : 1;
+  p->warps = (p->threads + 31) / 32;
+  p->sets = (p->threads + 63) / 64;
+  begin(p);
+  collect(p);
+  arena_destroy(&scratch);
+  return proof->faults.count == 0;
+}
