@@ -224,12 +224,14 @@ void npy_print(struct text *out, enum type type, uint32_t rank, const int64_t *d
   char kind = numpy_kind(type);
   if (kind == 'V') kind = 'u';
   int64_t bytes = type_bytes(type);
+  bool is_empty = false;
   text_printf(&header, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (", bytes == 1 ? '|' : '<', kind,
               (int)bytes);
   for (uint32_t d = 0; d < rank; d++) {
     text_printf(&header, "%s%" PRId64, d ? ", " : "", dims[d]);
-    bytes *= dims[d];
+    is_empty |= dims[d] == 0;
   }
+  for (uint32_t d = 0; d < rank; d++) bytes = is_empty ? 0 : bytes * dims[d]; // the others' product may not fit
   text_puts(&header, rank == 1 ? ",), }" : "), }");
   while ((10 + header.length + 1) % 64) text_puts(&header, " ");
   text_puts(&header, "\n");

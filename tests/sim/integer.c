@@ -70,13 +70,13 @@ Test(integer, division) {
 
 // Amounts at or over the width shift everything out.
 Test(integer, shifts) {
-  CHECK("shl.b32 %or, %ar, %br;", 32, (uint32_t)b >= 32 ? 0 : (uint32_t)((uint32_t)a << b));
-  CHECK("shl.b64 %od, %ad, %br;", 64, (uint32_t)b >= 64 ? 0 : a << b);
-  CHECK("shl.b16 %oh, %ah, %br;", 16, (uint32_t)b >= 16 ? 0 : (uint16_t)((uint32_t)(uint16_t)a << b));
-  CHECK("shr.u32 %or, %ar, %br;", 32, (uint32_t)b >= 32 ? 0 : (uint32_t)a >> b);
-  CHECK("shr.s32 %or, %ar, %br;", 32, (uint32_t)((int32_t)a >> ((uint32_t)b >= 32 ? 31 : b)));
+  CHECK("shl.b32 %or, %ar, %br;", 32, (uint32_t)b >= 32 ? 0 : (uint32_t)((uint32_t)a << ((uint32_t)b & 31)));
+  CHECK("shl.b64 %od, %ad, %br;", 64, (uint32_t)b >= 64 ? 0 : a << ((uint32_t)b & 63));
+  CHECK("shl.b16 %oh, %ah, %br;", 16, (uint32_t)b >= 16 ? 0 : (uint16_t)((uint32_t)(uint16_t)a << ((uint32_t)b & 15)));
+  CHECK("shr.u32 %or, %ar, %br;", 32, (uint32_t)b >= 32 ? 0 : (uint32_t)a >> ((uint32_t)b & 31));
+  CHECK("shr.s32 %or, %ar, %br;", 32, (uint32_t)((int32_t)a >> ((uint32_t)b >= 32 ? 31 : (uint32_t)b)));
   CHECK("shr.s64 %od, %ad, %br;", 64, (int64_t)a >> ((uint32_t)b >= 64 ? 63 : (uint32_t)b));
-  CHECK("shr.s16 %oh, %ah, %br;", 16, (uint16_t)((int16_t)a >> ((uint32_t)b >= 16 ? 15 : b)));
+  CHECK("shr.s16 %oh, %ah, %br;", 16, (uint16_t)((int16_t)a >> ((uint32_t)b >= 16 ? 15 : (uint32_t)b)));
   CHECK("shf.l.wrap.b32 %or, %ar, %br, %cr;", 32, ((b << 32 | (uint32_t)a) << (c & 31)) >> 32);
   CHECK("shf.r.wrap.b32 %or, %ar, %br, %cr;", 32, (uint32_t)((b << 32 | (uint32_t)a) >> (c & 31)));
   CHECK("shf.l.clamp.b32 %or, %ar, %br, %cr;", 32,
