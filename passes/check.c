@@ -11,12 +11,29 @@
 
 #include <string.h>
 
+#include "compiler/suggest.h"
+
 struct symbol *check_find(struct checker *c, const char *name) {
   for (uint32_t i = c->symbols.count; i-- > 0;) {
     struct symbol *symbol = c->symbols.at[i];
     if (strcmp(symbol->name, name) == 0) return symbol;
   }
   return NULL;
+}
+
+void check_unknown(struct checker *c, const char *what, const char *name, struct range range, bool tensors_only) {
+  if (c->kernel && !c->entry) { // among the parameters, where names are sizes
+    diag_error(c->diag, ERROR_SIZE_UNKNOWN, range, "size '%s' cannot be inferred: it stands alone in no dimension", name);
+    diag_note(c->diag, (struct range){0}, "give it with -D %s=..., or as a scalar `%s: size`", name, name);
+    return;
+  }
+  diag_error(c->diag, ERROR_UNKNOWN_NAME, range, "unknown %s '%s'", what, name);
+  struct suggestion near = suggest(name);
+  for (uint32_t i = c->symbols.count; i-- > 0;) {
+    struct symbol *symbol = c->symbols.at[i];
+    if (!tensors_only || symbol->kind == SYMBOL_TENSOR) suggest_consider(&near, symbol->name);
+  }
+  if (near.best) diag_note(c->diag, (struct range){0}, "did you mean '%s'?", near.best);
 }
 
 struct symbol *check_declare(struct checker *c, enum symbol_kind kind, const struct ast_name *name, bool may_hide) {
@@ -159,8 +176,8 @@ static struct ir_expr *product(struct checker *c, const struct list *dims, uint3
 static void set_strides(struct checker *c, const struct ast_param *param, struct ir_mem *mem) {
   mem->is_strided = param->is_strided;
   if (param->has_strides && param->strides.count != param->dims.count)
-    diag_error(c->diag, ERROR_RANK, param->range, "'%s' has %u dimensions and %u strides", param->name.text, param->dims.count,
-               param->strides.count);
+    diag_error(c->diag, ERROR_RANK, param->range, "'%s' has %u dimension%s and %u stride%s", param->name.text, param->dims.count,
+               param->dims.count == 1 ? "" : "s", param->strides.count, param->strides.count == 1 ? "" : "s");
   for (uint32_t d = 0; d < param->dims.count; d++) {
     struct ir_expr *at_launch = ir_fact(c->arena, OP_STRIDE, mem, d);
     struct ir_expr *stride;
@@ -188,6 +205,25 @@ static void set_strides(struct checker *c, const struct ast_param *param, struct
     }
     list_push(c->arena, &mem->strides, stride);
   }
+}
+
+// The value of a dimension whose sizes are constant. False when it passes 2^63.
+static bool dim_value(struct checker *c, const struct ast_expr *e, int64_t *value) {
+  int64_t a, b;
+  if (e->kind == AST_BINARY && (e->binary == AST_ADD || e->binary == AST_SUB || e->binary == AST_MUL)) {
+    if (!dim_value(c, e->args.at[0], &a) || !dim_value(c, e->args.at[1], &b)) return false;
+    return !(e->binary == AST_ADD   ? __builtin_add_overflow(a, b, value)
+             : e->binary == AST_SUB ? __builtin_sub_overflow(a, b, value)
+                                    : __builtin_mul_overflow(a, b, value));
+  }
+  const struct ir_expr *folded = check_expr(c, e, TYPE_I64);
+  *value = folded && ir_is_const(folded) ? folded->integer : 0;
+  return true;
+}
+
+static bool dim_overflows(struct checker *c, const struct ast_expr *e) {
+  int64_t value;
+  return !dim_value(c, e, &value);
 }
 
 static void declare_tensors(struct checker *c, const struct list *params, bool is_output) {
@@ -222,9 +258,9 @@ static void declare_tensors(struct checker *c, const struct list *params, bool i
                    type_name(dim->type));
         dim = ir_int(c->arena, TYPE_I64, 1);
       }
-      if (ir_is_const(dim) && dim->integer < 0)
-        diag_error(c->diag, ERROR_DIVISION, source->range, "dimension %u of '%s' is negative: %lld", d, mem->label,
-                   (long long)dim->integer);
+      if (ir_is_const(dim) && (dim->integer < 0 || dim_overflows(c, source)))
+        diag_error(c->diag, ERROR_DIVISION, source->range, "dimension %u of '%s' is %s", d, mem->label,
+                   dim_overflows(c, source) ? "2^63 or more" : arena_printf(c->arena, "negative: %lld", (long long)dim->integer));
       list_push(c->arena, &mem->dims, dim);
       if (dim->op == OP_VAR && dim->var->kind == VAR_SIZE && !dim->var->inferred && source->kind == AST_NAME)
         dim->var->inferred = at_launch;
@@ -237,23 +273,6 @@ static void declare_tensors(struct checker *c, const struct list *params, bool i
       }
     }
     set_strides(c, param, mem);
-  }
-}
-
-static bool size_is_scalar(const struct checker *c, const char *name) {
-  for (uint32_t i = 0; i < c->source->inputs.count; i++) {
-    const struct ast_param *param = c->source->inputs.at[i];
-    if (!param->is_tensor && strcmp(param->name.text, name) == 0) return true;
-  }
-  return false;
-}
-
-static void check_sizes_known(struct checker *c) {
-  for (uint32_t i = 0; i < c->kernel->sizes.count; i++) {
-    struct ir_var *size = c->kernel->sizes.at[i];
-    if (size->constant || size->inferred || size_is_scalar(c, size->label)) continue;
-    diag_error(c->diag, ERROR_SIZE_UNKNOWN, size->range,
-               "size '%s' cannot be inferred: it stands alone in no dimension, is no scalar and is not given by -D", size->label);
   }
 }
 
@@ -270,7 +289,7 @@ static void check_spans(struct checker *c) {
     }
     (void)known;
     if (overflow)
-      diag_error(c->diag, ERROR_LITERAL, mem->range, "tensor '%s' has more than 2^63 bytes", mem->label);
+      diag_error(c->diag, ERROR_LITERAL, mem->range, "tensor '%s' has 2^63 bytes or more", mem->label);
   }
 }
 
@@ -362,6 +381,7 @@ static bool check_kernel(struct checker *c, const struct ast_kernel *source, con
   c->kernel->name = name;
   c->kernel->range = source->name.range;
   c->is_first_entry = true;
+  c->entry = NULL;
   c->symbols.count = 0;
   declare_scalars(c, &source->inputs);
   declare_sizes(c, &source->inputs);
@@ -375,7 +395,6 @@ static bool check_kernel(struct checker *c, const struct ast_kernel *source, con
   c->axes.count = c->guards.count = 0;
   declare_tensors(c, &source->inputs, false);
   declare_tensors(c, &source->outputs, true);
-  check_sizes_known(c);
   check_spans(c);
   if (source->outputs.count == 0)
     diag_error(c->diag, ERROR_UNKNOWN_NAME, source->name.range, "kernel '%s' has no output", source->name.text);
@@ -445,10 +464,14 @@ bool pass_check(struct pass_context *context, const struct ast_file *ast) {
   for (uint32_t i = 0; i < ast->schedules.count; i++) {
     const struct ast_schedule *schedule = ast->schedules.at[i];
     struct list *of = map_get(&schedules_of, schedule->kernel.text);
-    if (of)
+    if (of) {
       list_push(context->arena, of, (void *)schedule);
-    else
+    } else {
       diag_error(diag, ERROR_NO_KERNEL, schedule->kernel.range, "schedule for '%s', and no kernel has that name", schedule->kernel.text);
+      struct suggestion near = suggest(schedule->kernel.text);
+      for (uint32_t k = 0; k < ast->kernels.count; k++) suggest_consider(&near, list_at(&ast->kernels, struct ast_kernel, k)->name.text);
+      if (near.best) diag_note(diag, (struct range){0}, "did you mean '%s'?", near.best);
+    }
   }
   for (uint32_t i = 0; i < ast->kernels.count; i++) {
     const struct ast_kernel *kernel = ast->kernels.at[i];

@@ -62,6 +62,8 @@ enum { NO_TYPE = -1 };
 
 // check.c
 struct symbol *check_find(struct checker *c, const char *name);
+// Reports that no name in scope, or no tensor, is `name`.
+void check_unknown(struct checker *c, const char *what, const char *name, struct range range, bool tensors_only);
 struct symbol *check_declare(struct checker *c, enum symbol_kind kind, const struct ast_name *name, bool may_hide);
 bool check_type(struct checker *c, const struct ast_name *name, enum type *type);
 // Facts of the current scope; with_selected adds the conditions of enclosing ?:.

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "compiler/suggest.h"
+
 enum type type_computed(enum type stored) { return type_class_of(stored) == CLASS_STORAGE ? TYPE_F32 : stored; }
 
 static struct ir_expr *at(struct ir_expr *e, struct range range) {
@@ -124,7 +126,7 @@ struct ir_expr *check_as_index(struct checker *c, struct ir_expr *e) {
 struct ir_mem *check_tensor(struct checker *c, const struct ast_expr *access) {
   struct symbol *symbol = check_find(c, access->name.text);
   if (!symbol) {
-    diag_error(c->diag, ERROR_UNKNOWN_NAME, access->name.range, "unknown tensor '%s'", access->name.text);
+    check_unknown(c, "tensor", access->name.text, access->name.range, true);
     return NULL;
   }
   if (symbol->kind != SYMBOL_TENSOR) {
@@ -174,11 +176,9 @@ static bool check_bound(struct checker *c, struct ir_expr *index, struct ir_mem 
                  side == 0 ? "can be negative" : "can reach the extent");
       if (least && side == 1)
         diag_note(c->diag, (struct range){0}, "it passes the last element by %lld", (long long)-least->integer);
-      struct text extent = {0};
-      ir_print_expr(dim, &extent);
       diag_note(c->diag, mem->range, "'%s' is declared here", mem->label);
-      diag_note(c->diag, (struct range){0}, "legal are 0 up to the extent, exclusive; a guard `if` or min and max keep an index inside");
-      text_free(&extent);
+      diag_note(c->diag, (struct range){0}, "legal are 0 up to %s, exclusive; a guard `if` or min and max keep an index inside",
+                dim->op == OP_VAR ? dim->var->label : ir_is_const(dim) ? arena_printf(c->arena, "%lld", (long long)dim->integer) : "the extent");
       return false;
     }
     // the loops around it may be empty, and then nothing is accessed
@@ -260,7 +260,7 @@ static struct ir_expr *check_access(struct checker *c, const struct ast_expr *e)
 
 static bool is_moved(struct checker *c, const struct ir_expr *e, struct range range) {
   if (type_class_of(e->type) != CLASS_MOVED) return false;
-  diag_error(c->diag, ERROR_MOVE_ONLY, range, "a value of type %s can only be moved", type_name(e->type));
+  diag_error(c->diag, ERROR_MOVE_ONLY, range, "a value of type %s can only be moved: read and stored as it is", type_name(e->type));
   return true;
 }
 
@@ -270,12 +270,12 @@ static bool check_pair(struct checker *c, const struct ast_expr *x, const struct
   bool x_literal = is_literal(x), y_literal = is_literal(y);
   if (x_literal && !y_literal) {
     *b = check_expr(c, y, want);
-    if (!*b) return false;
+    if (!*b || is_moved(c, *b, y->range)) return false;
     int type = has_decimal(x) && is_size_like(c, y) ? (want == TYPE_F64 ? TYPE_F64 : TYPE_F32) : (int)(*b)->type;
     *a = check_expr(c, x, type);
   } else if (y_literal && !x_literal) {
     *a = check_expr(c, x, want);
-    if (!*a) return false;
+    if (!*a || is_moved(c, *a, x->range)) return false;
     int type = has_decimal(y) && is_size_like(c, x) ? (want == TYPE_F64 ? TYPE_F64 : TYPE_F32) : (int)(*a)->type;
     *b = check_expr(c, y, type);
   } else {
@@ -396,7 +396,8 @@ static struct ir_expr *check_ternary(struct checker *c, const struct ast_expr *e
     if (type_is_float(a->type) && is_size_like(c, y)) b = ir_cast(c->arena, a->type, b);
     else if (type_is_float(b->type) && is_size_like(c, x)) a = ir_cast(c->arena, b->type, a);
     else {
-      diag_error(c->diag, ERROR_TYPE_MISMATCH, e->range, "the arms of ?: have types %s and %s", type_name(a->type), type_name(b->type));
+      diag_error(c->diag, ERROR_TYPE_MISMATCH, e->range, "the arms of ?: have types %s and %s; there is no promotion", type_name(a->type), type_name(b->type));
+      diag_note(c->diag, (struct range){0}, "convert one of them: %s(...) or %s(...)", type_name(a->type), type_name(b->type));
       return NULL;
     }
   }
@@ -449,6 +450,9 @@ static struct ir_expr *check_call(struct checker *c, const struct ast_expr *e, i
     if (strcmp(functions[i].name, e->name.text) == 0) function = &functions[i];
   if (!function) {
     diag_error(c->diag, ERROR_UNKNOWN_NAME, e->name.range, "unknown function '%s'", e->name.text);
+    struct suggestion near = suggest(e->name.text);
+    for (uint32_t i = 0; i < sizeof functions / sizeof *functions; i++) suggest_consider(&near, functions[i].name);
+    if (near.best) diag_note(c->diag, (struct range){0}, "did you mean '%s'?", near.best);
     return NULL;
   }
   if (e->args.count != function->count) {
@@ -478,7 +482,7 @@ static struct ir_expr *check_call(struct checker *c, const struct ast_expr *e, i
 static struct ir_expr *check_name(struct checker *c, const struct ast_expr *e) {
   struct symbol *symbol = check_find(c, e->name.text);
   if (!symbol) {
-    diag_error(c->diag, ERROR_UNKNOWN_NAME, e->range, "unknown name '%s'", e->name.text);
+    check_unknown(c, "name", e->name.text, e->range, false);
     return NULL;
   }
   if (symbol->kind == SYMBOL_TENSOR) {

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "compiler/suggest.h"
+
 // --- The language's own reducers ----------------------------------------------------------------------------------
 
 enum identity { IDENTITY_ZERO, IDENTITY_ONE, IDENTITY_ONES, IDENTITY_LOWEST, IDENTITY_HIGHEST };
@@ -77,7 +79,9 @@ static bool builtin_takes(const struct builtin *builtin, enum type type) {
 static struct ir_reducer *builtin_reducer(struct checker *c, const struct builtin *builtin, const struct ast_expr *e, const enum type *types, uint32_t count) {
   for (uint32_t i = 0; i < count; i++)
     if (!builtin_takes(builtin, types[i])) {
-      diag_error(c->diag, ERROR_REDUCER, e->range, "'%s' does not reduce values of type %s", builtin->name, type_name(types[i]));
+      diag_error(c->diag, ERROR_REDUCER, e->range, "'%s' reduces %s, not values of type %s", builtin->name,
+                 strcmp(builtin->takes, "if") == 0 ? "integers and floats" : strcmp(builtin->takes, "f") == 0 ? "floats" : strcmp(builtin->takes, "i") == 0 ? "integers" : "bools",
+                 type_name(types[i]));
       if (types[i] == TYPE_BOOL && builtin->op == OP_ADD)
         diag_note(c->diag, (struct range){0}, "to count, write sum(...) i32(...); to ask whether one is true, write any(...)");
       return NULL;
@@ -273,6 +277,12 @@ static struct ir_reducer *choose_reducer(struct checker *c, const struct ast_exp
   for (uint32_t i = 0; i < sizeof builtins / sizeof *builtins; i++)
     if (strcmp(builtins[i].name, e->name.text) == 0) return builtin_reducer(c, &builtins[i], e, types, count);
   diag_error(c->diag, ERROR_UNKNOWN_NAME, e->name.range, "unknown reducer '%s'", e->name.text);
+  struct suggestion near = suggest(e->name.text);
+  for (uint32_t i = 0; i < sizeof builtins / sizeof *builtins; i++) suggest_consider(&near, builtins[i].name);
+  suggest_consider(&near, "argmin");
+  suggest_consider(&near, "argmax");
+  for (uint32_t i = 0; i < c->ast->reducers.count; i++) suggest_consider(&near, list_at(&c->ast->reducers, struct ast_reducer, i)->name.text);
+  if (near.best) diag_note(c->diag, (struct range){0}, "did you mean '%s'?", near.best);
   diag_note(c->diag, (struct range){0}, "reducers are sum prod min max fmin fmax any all and or xor argmin argmax, and those declared by `reducer`");
   return NULL;
 }
@@ -281,7 +291,7 @@ bool check_reduce(struct checker *c, const struct ast_expr *e, const enum type *
   const struct list *names = c->result_names;
   c->result_names = NULL;
   if (c->selected.count) {
-    diag_error(c->diag, ERROR_UNSUPPORTED, e->range, "a reduction inside ?:, && or ||; compute it in a `let` before");
+    diag_error(c->diag, ERROR_UNSUPPORTED, e->range, "a reduction cannot stand inside ?:, && or ||; compute it in a `let` before");
     return false;
   }
   struct scope_mark mark = check_enter(c);
@@ -333,6 +343,7 @@ bool check_reduce(struct checker *c, const struct ast_expr *e, const enum type *
       struct scope_axis *axis = c->axes.at[i];
       if (ir_is_const(axis->axis->extent) && axis->axis->extent->integer > 0 && !e->guard) continue;
       diag_error(c->diag, ERROR_REDUCER, e->range, "'%s' with an unsigned index over a range that may be empty: -1 is no index then", e->name.text);
+      diag_note(c->diag, (struct range){0}, "take a signed index, i32(...), or give the sizes of the range by -D");
       good = false;
       break;
     }

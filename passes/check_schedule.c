@@ -60,7 +60,8 @@ static struct ir_expr *schedule_call(struct checker *c, const struct ast_expr *e
     struct ir_expr *d = schedule_expr(c, e->args.at[1], false);
     if (!mem || !d) return NULL;
     if (ir_is_const(d) && d->integer >= 0 && d->integer < (int64_t)mem->strides.count) return mem->strides.at[d->integer];
-    diag_error(c->diag, ERROR_RANK, e->range, "'%s' has %u dimensions", mem->label, mem->dims.count);
+    diag_error(c->diag, ERROR_RANK, e->range, "'%s' has %u dimension%s", mem->label, mem->dims.count, mem->dims.count == 1 ? "" : "s");
+    if (mem->dims.count) diag_note(c->diag, (struct range){0}, "they count from 0: stride(%s, %u) is the last one's", mem->label, mem->dims.count - 1);
     return NULL;
   }
   if (strcmp(name, "dense") == 0 && count == 1) {
@@ -89,6 +90,7 @@ static struct ir_expr *schedule_name(struct checker *c, const struct ast_expr *e
   for (uint32_t i = 0; i < sizeof device_facts / sizeof *device_facts && !symbol; i++)
     if (strcmp(device_facts[i].name, e->name.text) == 0) return ir_fact(c->arena, device_facts[i].op, NULL, 0);
   diag_error(c->diag, symbol ? ERROR_NOT_A_VALUE : ERROR_UNKNOWN_NAME, e->range, "'%s' is no size, integer scalar or fact of the device", e->name.text);
+  diag_note(c->diag, (struct range){0}, "facts of the device are sms, arch and shared");
   return NULL;
 }
 
@@ -120,7 +122,10 @@ static struct ir_expr *schedule_expr(struct checker *c, const struct ast_expr *e
   case AST_BINARY: {
     bool takes_bool = e->binary == AST_OR_ELSE || e->binary == AST_AND_THEN;
     same = args[0]->type == args[1]->type && (args[0]->type == TYPE_BOOL) == takes_bool;
-    if (!same) break;
+    if (!same) {
+      diag_error(c->diag, ERROR_TYPE_MISMATCH, e->range, "'%s' takes two %s", ast_binary_spelling(e->binary), takes_bool ? "conditions" : "integers");
+      return NULL;
+    }
     return ir_binary(c->arena, ops[e->binary], args[0], args[1]);
   }
   case AST_TERNARY:
@@ -166,7 +171,8 @@ static bool set_factor(struct checker *c, struct ir_directive *directive, const 
   if (!factor) return false;
   bool is_parts = directive->kind == DIRECTIVE_SPLIT_INTO; // parts below 1 count as 1
   if (factor->type == TYPE_BOOL || (!is_parts && ir_is_const(factor) && factor->integer < 1)) {
-    diag_error(c->diag, ERROR_SPLIT, e->range, "a factor is a positive integer");
+    diag_error(c->diag, ERROR_SPLIT, e->range, "a factor is a positive integer, not %s",
+               factor->type == TYPE_BOOL ? "a condition" : arena_printf(c->arena, "%lld", (long long)factor->integer));
     return false;
   }
   directive->factor = check_as_index(c, factor);
@@ -266,7 +272,7 @@ bool check_schedule(struct checker *c, const struct ast_schedule *schedule) {
   if (schedule->when) {
     struct ir_expr *when = schedule_expr(c, schedule->when, false);
     if (when && when->type != TYPE_BOOL) {
-      diag_error(c->diag, ERROR_TYPE_MISMATCH, schedule->when->range, "`when` takes a condition");
+      diag_error(c->diag, ERROR_TYPE_MISMATCH, schedule->when->range, "`when` takes a condition, not a number");
       when = NULL;
     }
     c->entry->when = when;

@@ -722,7 +722,7 @@ static bool plan_results(struct nest *n, struct work *w) {
     if (!ir_is_const(loop->axis->extent) || __builtin_mul_overflow(elements, loop->axis->extent->integer, &elements) || elements > MAX_LOCAL) {
       diag_error(n->diag, is_inner ? ERROR_EXTENT : ERROR_UNSUPPORTED, loop->axis->range,
                  "stage '%s' keeps its result over axis '%s' in registers, which takes a constant extent of at most %d elements in all", w->stage->label, loop->axis->var->label, MAX_LOCAL);
-      diag_note(n->diag, (struct range){0}, "split '%s' by a constant, or bind it to threads or blocks", loop->axis->var->label);
+      diag_note(n->diag, (struct range){0}, "split '%s' by a constant, bind it to threads or blocks, or put it outside the reduction's axes", loop->axis->var->label);
       return false;
     }
     list_push(n->arena, is_inner ? &w->inner_axes : &w->kept_axes, loop->axis);

@@ -94,7 +94,7 @@ static bool find_axes(struct scheduler *s, const struct ir_directive *directive,
       note_legal(s, stage_name);
       return false;
     }
-    diag_error(s->diag, ERROR_UNKNOWN_AXIS, range, "no axis is named '%s'%s%s", label, *stage_name ? " in stage " : "", stage_name);
+    diag_error(s->diag, ERROR_UNKNOWN_AXIS, range, "no axis is named '%s'%s%s%s", label, *stage_name ? " in stage '" : "", stage_name, *stage_name ? "'" : "");
     note_legal(s, stage_name);
     return false;
   }
@@ -364,6 +364,7 @@ static bool apply_fuse(struct scheduler *s, const struct ir_directive *directive
       if (!is_free(s, axis, range)) return false;
       if (mentions_axis(s, axis->extent)) {
         diag_error(s->diag, ERROR_DIRECTIVE, range, "axis '%s' has a range that depends on another axis and cannot be fused", axis->var->label);
+        diag_note(s->diag, (struct range){0}, "split it by a constant; the inner piece can be fused");
         return false;
       }
     }
@@ -375,12 +376,13 @@ static bool apply_fuse(struct scheduler *s, const struct ir_directive *directive
     struct ir_axis *parts[64];
     uint32_t present = 0;
     for (uint32_t i = 0; i < count && i < 64; i++) {
-      parts[i] = axis_in_stage(first, directive->axes.at[i]);
+      const char *stage_name = directive->stages.at[i];
+      parts[i] = !*stage_name || stage_is_named(first, stage_name) ? axis_in_stage(first, directive->axes.at[i]) : NULL;
       present += parts[i] != NULL;
     }
     if (present == 0) continue;
     if (present < count) {
-      diag_error(s->diag, ERROR_DIRECTIVE, directive->range, "stage '%s' has some of these axes and not all", first->label);
+      diag_error(s->diag, ERROR_DIRECTIVE, directive->range, "stage '%s' has some of these axes and not all; name those of one stage, STAGE.axis", first->label);
       note_legal(s, "");
       return false;
     }
@@ -403,8 +405,12 @@ static bool apply_fuse(struct scheduler *s, const struct ir_directive *directive
       for (uint32_t i = 0; i < count; i++) {
         struct ir_stage_axis *part = place + i < stage->axes.count ? stage->axes.at[place + i] : NULL;
         if (part && part->axis == parts[i] && part->is_reduction == is_reduction) continue;
-        diag_error(s->diag, ERROR_DIRECTIVE, directive->range, "axis '%s' does not follow '%s' in stage '%s'; reorder them first", parts[i]->var->label,
-                   i ? parts[i - 1]->var->label : "", stage->label);
+        if (part && part->axis == parts[i])
+          diag_error(s->diag, ERROR_DIRECTIVE, directive->range, "in stage '%s' axis '%s' is a reduction axis and '%s' is none; they cannot be fused", stage->label,
+                     parts[is_reduction ? 0 : i]->var->label, parts[is_reduction ? i : 0]->var->label);
+        else
+          diag_error(s->diag, ERROR_DIRECTIVE, directive->range, "axis '%s' does not follow '%s' in stage '%s'; reorder them first", parts[i]->var->label,
+                     i ? parts[i - 1]->var->label : "", stage->label);
         return false;
       }
       for (uint32_t i = 0; i < count; i++) list_remove(&stage->axes, place);
@@ -486,13 +492,10 @@ static bool bind_axis(struct scheduler *s, const struct ir_directive *directive,
   enum ir_bind bind = directive->bind;
   if (!is_free(s, axis, range)) return false;
   bool is_thread = bind >= BIND_THREAD_X;
-  struct text spelled = {0};
-  ir_print_expr(axis->extent, &spelled);
-  const char *extent = arena_strdup(s->arena, spelled.data ? spelled.data : "");
-  text_free(&spelled);
   if (mentions_axis(s, axis->extent)) {
     diag_error(s->diag, ERROR_BIND, directive->range, "axis '%s' has a range that depends on another axis and cannot be bound to %s", axis->var->label, bind_name(bind));
     if (is_thread) diag_note(s->diag, (struct range){0}, "split it by a constant and bind the inner piece: split %s by 32 -> %so, %si;", axis->var->label, axis->var->label, axis->var->label);
+    else diag_note(s->diag, (struct range){0}, "leave it serial, or split it by a constant and bind the inner piece to threads");
     return false;
   }
   if (is_thread && !ir_is_const(axis->extent)) {
@@ -501,17 +504,19 @@ static bool bind_axis(struct scheduler *s, const struct ir_directive *directive,
     if (size->op == OP_VAR)
       diag_error(s->diag, ERROR_EXTENT, directive->range, "axis '%s' has extent '%s', unknown at compile time, and is bound to %s", axis->var->label, size->var->label, bind_name(bind));
     else
-      diag_error(s->diag, ERROR_EXTENT, directive->range, "axis '%s' has an extent unknown at compile time, %s, and is bound to %s", axis->var->label, extent, bind_name(bind));
+      diag_error(s->diag, ERROR_EXTENT, directive->range, "axis '%s' has an extent unknown at compile time and is bound to %s", axis->var->label, bind_name(bind));
     if (size->op == OP_VAR)
       diag_note(s->diag, (struct range){0}, "fix it with -D %s=..., or split it: split %s by 32 -> %so, %si;", size->var->label, axis->var->label, axis->var->label, axis->var->label);
-    else
-      diag_note(s->diag, (struct range){0}, "split it: split %s by 32 -> %so, %si;", axis->var->label, axis->var->label, axis->var->label);
+    else {
+      diag_note(s->diag, axis->range, "'%s' is declared here", axis->var->label);
+      diag_note(s->diag, (struct range){0}, "fix its sizes with -D, or split it: split %s by 32 -> %so, %si;", axis->var->label, axis->var->label, axis->var->label);
+    }
     return false;
   }
   if (is_thread && (axis->extent->integer > 1024 || (bind == BIND_THREAD_Z && axis->extent->integer > 64))) {
     diag_error(s->diag, ERROR_BLOCK_SIZE, directive->range, "axis '%s' has extent %lld, and %s has at most %d threads", axis->var->label, (long long)axis->extent->integer,
                bind_name(bind), bind == BIND_THREAD_Z ? 64 : 1024);
-    diag_note(s->diag, (struct range){0}, "split it: split %s by 256 -> %so, %si;", axis->var->label, axis->var->label, axis->var->label);
+    diag_note(s->diag, (struct range){0}, "split it: split %s by %d -> %so, %si;", axis->var->label, bind == BIND_THREAD_Z ? 64 : 256, axis->var->label, axis->var->label);
     return false;
   }
   for (uint32_t n = 0; n < s->entry->stages.count; n++) {
@@ -598,7 +603,11 @@ static bool apply_allreduce(struct scheduler *s, const struct ir_directive *dire
     }
     if (named == 0) continue;
     if (named != on_threads || named != directive->axes.count) {
-      diag_error(s->diag, ERROR_DIRECTIVE, directive->range, "'allreduce' names all reduction axes of stage '%s' that are bound to threads: it has %u, and %u are named", stage->label, on_threads, named);
+      if (!on_threads)
+        diag_error(s->diag, ERROR_DIRECTIVE, directive->range, "'allreduce' names reduction axes bound to threads, and stage '%s' has none", stage->label);
+      else
+        diag_error(s->diag, ERROR_DIRECTIVE, directive->range, "'allreduce' names all reduction axes of stage '%s' that are bound to threads: it has %u, and %u %s named", stage->label, on_threads,
+                   named, named == 1 ? "is" : "are");
       return false;
     }
     stage->form = directive->form;
