@@ -87,7 +87,7 @@ units() {
   ctest --test-dir "$folder" -LE golden --no-tests=error -j "$jobs" --verbose >"$log" 2>&1
   status=$?
   grep -E '^ *[0-9]+/[0-9]+ Test|^[0-9]+: |^No tests' "$log" |
-    grep -vE '^[0-9]+: ( |$|Test command|Working Directory|Test timeout|Environment)| Passed |was not found' |
+    grep -vE '^[0-9]+: ( |$|Test command|Working Directory|Test timeout|Environment)| Passed |was not found| 0 failed$' |
     grep -vE 'Passing: [0-9]+ \| Failing: 0 '
   awk '
     /^[0-9]+: ./ { last[$1 + 0] = $0 }
