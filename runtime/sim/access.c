@@ -23,8 +23,8 @@ uint32_t sim_addresses(struct sim_warp *warp, const struct sim_op *op, uint32_t 
   return mask;
 }
 
-static struct sim_where where(const struct sim_warp *warp, const struct sim_op *op, uint32_t lane, uint64_t address,
-                              uint32_t bytes) {
+static struct sim_where where(const struct sim_warp *warp, const struct sim_op *op, uint32_t lane,
+                              uint64_t address, uint32_t bytes) {
   return (struct sim_where){warp, op, NULL, lane, true, address, bytes};
 }
 
@@ -33,15 +33,16 @@ static const char *doing(enum sim_access access) {
 }
 
 // Reports lanes whose address is no multiple of the access and drops them.
-static uint32_t check_alignment(struct sim_warp *warp, const struct sim_op *op, uint32_t mask, const uint64_t *address,
-                                uint32_t bytes, enum sim_access access) {
+static uint32_t check_alignment(struct sim_warp *warp, const struct sim_op *op, uint32_t mask,
+                                const uint64_t *address, uint32_t bytes, enum sim_access access) {
   uint32_t bad = 0;
   SIM_EACH_BIT(mask, l) bad |= (uint32_t)((address[l] & (bytes - 1)) != 0) << l;
   if (!bad) return mask;
   uint32_t lane = (uint32_t)__builtin_ctz(bad);
   struct sim_where at = where(warp, op, lane, address[lane], bytes);
-  sim_find(warp->block->launch, SIM_MISALIGNED, &at, "%s of %" PRIu32 " bytes at an address that is no multiple of %" PRIu32,
-           doing(access), bytes, bytes);
+  sim_find(warp->block->launch, SIM_MISALIGNED, &at,
+           "%s of %" PRIu32 " bytes at an address that is no multiple of %" PRIu32, doing(access), bytes,
+           bytes);
   return mask & ~bad;
 }
 
@@ -52,19 +53,22 @@ static void report_global(struct sim_warp *warp, const struct sim_op *op, uint32
   const struct sim_allocation *near = sim_slot(launch->memory, address);
   struct sim_where at = where(warp, op, lane, address, bytes);
   if (!near) {
-    sim_find(launch, SIM_OUT_OF_BOUNDS, &at, "%s of %" PRIu32 " bytes where there is no allocation%s", doing(access), bytes,
-             address < 4096 ? " (a null pointer?)" : "");
+    sim_find(launch, SIM_OUT_OF_BOUNDS, &at, "%s of %" PRIu32 " bytes where there is no allocation%s",
+             doing(access), bytes, address < 4096 ? " (a null pointer?)" : "");
     return;
   }
   const char *name = near->name ? near->name : "an allocation";
   if (!near->is_live) {
-    sim_find(launch, SIM_OUT_OF_BOUNDS, &at, "%s of %" PRIu32 " bytes in '%s', which was freed", doing(access), bytes, name);
+    sim_find(launch, SIM_OUT_OF_BOUNDS, &at, "%s of %" PRIu32 " bytes in '%s', which was freed",
+             doing(access), bytes, name);
   } else if (address < near->base) {
-    sim_find(launch, SIM_OUT_OF_BOUNDS, &at, "%s of %" PRIu32 " bytes, %" PRIu64 " bytes before the start of '%s' (%" PRIu64 " bytes)",
+    sim_find(launch, SIM_OUT_OF_BOUNDS, &at,
+             "%s of %" PRIu32 " bytes, %" PRIu64 " bytes before the start of '%s' (%" PRIu64 " bytes)",
              doing(access), bytes, near->base - address, name, near->bytes);
   } else {
-    sim_find(launch, SIM_OUT_OF_BOUNDS, &at, "%s of %" PRIu32 " bytes at byte %" PRIu64 " of '%s', which has %" PRIu64,
-             doing(access), bytes, address - near->base, name, near->bytes);
+    sim_find(launch, SIM_OUT_OF_BOUNDS, &at,
+             "%s of %" PRIu32 " bytes at byte %" PRIu64 " of '%s', which has %" PRIu64, doing(access), bytes,
+             address - near->base, name, near->bytes);
   }
 }
 
@@ -103,15 +107,16 @@ static void report_unwritten(struct sim_warp *warp, const struct sim_op *op, uin
   struct sim_where at = where(warp, op, lane, address, bytes);
   bool is_pending = written[first] == 2;
   sim_find(warp->block->launch, SIM_UNINITIALISED, &at,
-           is_pending ? "read of %" PRIu32 " bytes of %s, of which byte %" PRIu32 " is still to come from an asynchronous copy"
+           is_pending ? "read of %" PRIu32 " bytes of %s, of which byte %" PRIu32
+                        " is still to come from an asynchronous copy"
                       : "read of %" PRIu32 " bytes of %s, of which byte %" PRIu32 " was never written",
            bytes, what, first);
 }
 
 // Lanes whose addresses lie in one allocation.
-static void access_allocation(struct sim_warp *warp, const struct sim_op *op, struct sim_allocation *allocation,
-                              uint32_t mask, const uint64_t *address, uint32_t bytes, enum sim_access access,
-                              unsigned char **host) {
+static void access_allocation(struct sim_warp *warp, const struct sim_op *op,
+                              struct sim_allocation *allocation, uint32_t mask, const uint64_t *address,
+                              uint32_t bytes, enum sim_access access, unsigned char **host) {
   uint64_t offset[SIM_LANES];
   unsigned char *base = allocation->host;
   SIM_EACH(mask, l, {
@@ -124,7 +129,8 @@ static void access_allocation(struct sim_warp *warp, const struct sim_op *op, st
     if ((access & SIM_READ) && sim_checks(warp, SIM_UNINITIALISED)) {
       SIM_EACH_BIT(mask, l) {
         if (!all_written(written + offset[l], bytes)) {
-          report_unwritten(warp, op, l, address[l], bytes, written + offset[l], allocation->name ? allocation->name : "global memory");
+          report_unwritten(warp, op, l, address[l], bytes, written + offset[l],
+                           allocation->name ? allocation->name : "global memory");
         }
       }
     }
@@ -133,13 +139,14 @@ static void access_allocation(struct sim_warp *warp, const struct sim_op *op, st
     }
   }
   if (sim_checks(warp, SIM_RACE_GLOBAL)) {
-    sim_shadow_access(warp, op, &allocation->shadow, launch->memory->generation, false, mask, offset, allocation->base,
-                      bytes, access);
+    sim_shadow_access(warp, op, &allocation->shadow, launch->memory->generation, false, mask, offset,
+                      allocation->base, bytes, access);
   }
 }
 
-static uint32_t access_global(struct sim_warp *warp, const struct sim_op *op, uint32_t mask, const uint64_t *address,
-                              uint32_t bytes, enum sim_access access, unsigned char **host) {
+static uint32_t access_global(struct sim_warp *warp, const struct sim_op *op, uint32_t mask,
+                              const uint64_t *address, uint32_t bytes, enum sim_access access,
+                              unsigned char **host) {
   const struct sim_memory *memory = warp->block->launch->memory;
   uint32_t rest = mask, done = 0, lost = 0;
   while (rest) {
@@ -152,7 +159,8 @@ static uint32_t access_global(struct sim_warp *warp, const struct sim_op *op, ui
     });
     here &= rest, inside &= here;
     if (inside && allocation->is_constant && (access & SIM_WRITE)) {
-      struct sim_where at = where(warp, op, (uint32_t)__builtin_ctz(inside), address[__builtin_ctz(inside)], bytes);
+      struct sim_where at =
+          where(warp, op, (uint32_t)__builtin_ctz(inside), address[__builtin_ctz(inside)], bytes);
       sim_find(warp->block->launch, SIM_READ_ONLY, &at, "write to '%s', which is constant", allocation->name);
       here &= ~inside, rest &= ~inside, inside = 0;
     }
@@ -169,22 +177,23 @@ static uint32_t access_global(struct sim_warp *warp, const struct sim_op *op, ui
   return done;
 }
 
-static void report_window(struct sim_warp *warp, const struct sim_op *op, uint32_t lost, const uint64_t *address,
-                          uint32_t bytes, enum sim_access access, const char *what, uint64_t size) {
+static void report_window(struct sim_warp *warp, const struct sim_op *op, uint32_t lost,
+                          const uint64_t *address, uint32_t bytes, enum sim_access access, const char *what,
+                          uint64_t size) {
   uint32_t lane = (uint32_t)__builtin_ctz(lost);
   struct sim_where at = where(warp, op, lane, address[lane], bytes);
-  sim_find(warp->block->launch, SIM_OUT_OF_BOUNDS, &at, "%s of %" PRIu32 " bytes at byte %" PRIu64 " of %s, which has %" PRIu64,
-           doing(access), bytes, address[lane], what, size);
+  sim_find(warp->block->launch, SIM_OUT_OF_BOUNDS, &at,
+           "%s of %" PRIu32 " bytes at byte %" PRIu64 " of %s, which has %" PRIu64, doing(access), bytes,
+           address[lane], what, size);
 }
 
-static uint32_t access_shared(struct sim_warp *warp, const struct sim_op *op, uint32_t mask, const uint64_t *address,
-                              uint32_t bytes, enum sim_access access, unsigned char **host) {
+static uint32_t access_shared(struct sim_warp *warp, const struct sim_op *op, uint32_t mask,
+                              const uint64_t *address, uint32_t bytes, enum sim_access access,
+                              unsigned char **host) {
   struct sim_block *block = warp->block;
   uint64_t size = block->shared_bytes;
   uint32_t lost = 0;
-  SIM_EACH(mask, l, {
-    lost |= (uint32_t)(bytes > size || address[l] > size - bytes) << l;
-  });
+  SIM_EACH(mask, l, { lost |= (uint32_t)(bytes > size || address[l] > size - bytes) << l; });
   lost &= mask;
   if (lost) report_window(warp, op, lost, address, bytes, access, "the block's shared memory", size);
   mask &= ~lost;
@@ -207,8 +216,9 @@ static uint32_t access_shared(struct sim_warp *warp, const struct sim_op *op, ui
   return mask;
 }
 
-static uint32_t access_local(struct sim_warp *warp, const struct sim_op *op, uint32_t mask, const uint64_t *address,
-                             uint32_t bytes, enum sim_access access, unsigned char **host) {
+static uint32_t access_local(struct sim_warp *warp, const struct sim_op *op, uint32_t mask,
+                             const uint64_t *address, uint32_t bytes, enum sim_access access,
+                             unsigned char **host) {
   uint64_t size = warp->local_bytes;
   uint32_t lost = 0;
   SIM_EACH_BIT(mask, l) lost |= (uint32_t)(bytes > size || address[l] > size - bytes) << l;
@@ -256,8 +266,9 @@ static enum sim_space space_of(uint64_t address, uint64_t *base) {
 }
 
 // Generic addresses: lanes by the space that they point into. Rewrites them to offsets in it.
-static uint32_t access_generic(struct sim_warp *warp, const struct sim_op *op, uint32_t mask, uint64_t *address,
-                               uint32_t bytes, enum sim_access access, unsigned char **host) {
+static uint32_t access_generic(struct sim_warp *warp, const struct sim_op *op, uint32_t mask,
+                               uint64_t *address, uint32_t bytes, enum sim_access access,
+                               unsigned char **host) {
   uint32_t done = 0;
   while (mask) {
     uint64_t base;

@@ -4,30 +4,31 @@
 
 #define HANDLER(name) static void name(struct sim_warp *warp, const struct sim_op *op, uint32_t mask)
 
-// The unordered comparisons follow the ordered ones in the same order; lo, ls, hi, hs are unsigned lt, le, gt, ge.
+// The unordered comparisons follow the ordered ones in the same order; lo, ls, hi, hs are unsigned lt, le,
+// gt, ge.
 enum { EQ, NE, LT, LE, GT, GE, EQU, NEU, LTU, LEU, GTU, GEU, NUM, NAN_ };
 
 static const char *const comparisons[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
                                           "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
 
-#define ORDER(expr)                                                                                                \
-  do {                                                                                                             \
-    uint32_t out_ = 0;                                                                                             \
-    for (unsigned l = 0; l < SIM_LANES; l++) out_ |= (uint32_t)(expr) << l;                                        \
-    return out_;                                                                                                   \
+#define ORDER(expr)                                                                                          \
+  do {                                                                                                       \
+    uint32_t out_ = 0;                                                                                       \
+    for (unsigned l = 0; l < SIM_LANES; l++) out_ |= (uint32_t)(expr) << l;                                  \
+    return out_;                                                                                             \
   } while (0)
 
 // All lanes are compared; those that are not active hold some number too.
-#define COMPARE(name, T, W)                                                                                        \
-  static uint32_t compare_##name(const W *a, const W *b, unsigned how) {                                           \
-    switch (how) {                                                                                                 \
-    case EQ: ORDER((T)a[l] == (T)b[l]);                                                                            \
-    case NE: ORDER((T)a[l] != (T)b[l]);                                                                            \
-    case LT: ORDER((T)a[l] < (T)b[l]);                                                                             \
-    case LE: ORDER((T)a[l] <= (T)b[l]);                                                                            \
-    case GT: ORDER((T)a[l] > (T)b[l]);                                                                             \
-    default: ORDER((T)a[l] >= (T)b[l]);                                                                            \
-    }                                                                                                              \
+#define COMPARE(name, T, W)                                                                                  \
+  static uint32_t compare_##name(const W *a, const W *b, unsigned how) {                                     \
+    switch (how) {                                                                                           \
+    case EQ: ORDER((T)a[l] == (T)b[l]);                                                                      \
+    case NE: ORDER((T)a[l] != (T)b[l]);                                                                      \
+    case LT: ORDER((T)a[l] < (T)b[l]);                                                                       \
+    case LE: ORDER((T)a[l] <= (T)b[l]);                                                                      \
+    case GT: ORDER((T)a[l] > (T)b[l]);                                                                       \
+    default: ORDER((T)a[l] >= (T)b[l]);                                                                      \
+    }                                                                                                        \
   }
 COMPARE(u16, uint16_t, sim_u32)
 COMPARE(s16, int16_t, sim_u32)
@@ -36,24 +37,24 @@ COMPARE(s32, int32_t, sim_u32)
 COMPARE(u64, uint64_t, sim_u64)
 COMPARE(s64, int64_t, sim_u64)
 
-#define COMPARE_FLOAT(name, T)                                                                                     \
-  static uint32_t compare_##name(const T *a, const T *b, unsigned how) {                                           \
-    switch (how) {                                                                                                 \
-    case EQ: ORDER(a[l] == b[l]);                                                                                  \
-    case NE: ORDER(a[l] < b[l] || a[l] > b[l]);                                                                    \
-    case LT: ORDER(a[l] < b[l]);                                                                                   \
-    case LE: ORDER(a[l] <= b[l]);                                                                                  \
-    case GT: ORDER(a[l] > b[l]);                                                                                   \
-    case GE: ORDER(a[l] >= b[l]);                                                                                  \
-    case EQU: ORDER(!(a[l] < b[l] || a[l] > b[l]));                                                                \
-    case NEU: ORDER(a[l] != b[l]);                                                                                 \
-    case LTU: ORDER(!(a[l] >= b[l]));                                                                              \
-    case LEU: ORDER(!(a[l] > b[l]));                                                                               \
-    case GTU: ORDER(!(a[l] <= b[l]));                                                                              \
-    case GEU: ORDER(!(a[l] < b[l]));                                                                               \
-    case NUM: ORDER(a[l] == a[l] && b[l] == b[l]);                                                                 \
-    default: ORDER(a[l] != a[l] || b[l] != b[l]);                                                                  \
-    }                                                                                                              \
+#define COMPARE_FLOAT(name, T)                                                                               \
+  static uint32_t compare_##name(const T *a, const T *b, unsigned how) {                                     \
+    switch (how) {                                                                                           \
+    case EQ: ORDER(a[l] == b[l]);                                                                            \
+    case NE: ORDER(a[l]<b[l] || a[l]> b[l]);                                                                 \
+    case LT: ORDER(a[l] < b[l]);                                                                             \
+    case LE: ORDER(a[l] <= b[l]);                                                                            \
+    case GT: ORDER(a[l] > b[l]);                                                                             \
+    case GE: ORDER(a[l] >= b[l]);                                                                            \
+    case EQU: ORDER(!(a[l] < b[l] || a[l] > b[l]));                                                          \
+    case NEU: ORDER(a[l] != b[l]);                                                                           \
+    case LTU: ORDER(!(a[l] >= b[l]));                                                                        \
+    case LEU: ORDER(!(a[l] > b[l]));                                                                         \
+    case GTU: ORDER(!(a[l] <= b[l]));                                                                        \
+    case GEU: ORDER(!(a[l] < b[l]));                                                                         \
+    case NUM: ORDER(a[l] == a[l] && b[l] == b[l]);                                                           \
+    default: ORDER(a[l] != a[l] || b[l] != b[l]);                                                            \
+    }                                                                                                        \
   }
 COMPARE_FLOAT(f32, sim_f32)
 COMPARE_FLOAT(f64, sim_f64)
@@ -68,7 +69,8 @@ static uint32_t compare_narrow(struct sim_warp *warp, const struct sim_op *op, u
     } else if (op->from == SIM_F16 || op->from == SIM_F16X2) {
       a[l] = sim_half_value(pa[l] >> (16 * part)), b[l] = sim_half_value(pb[l] >> (16 * part));
     } else {
-      a[l] = sim_bfloat_value(pa[l] >> (16 * part) & 0xffff), b[l] = sim_bfloat_value(pb[l] >> (16 * part) & 0xffff);
+      a[l] = sim_bfloat_value(pa[l] >> (16 * part) & 0xffff),
+      b[l] = sim_bfloat_value(pb[l] >> (16 * part) & 0xffff);
     }
     if (!op->is_ftz) continue;
     if (op->from == SIM_F32) {
@@ -169,13 +171,16 @@ static void pick(struct sim_warp *warp, const struct sim_op *op, uint32_t mask, 
   }
 }
 
-HANDLER(selp) { pick(warp, op, mask, *sim_pred(warp, op->c) ^ (op->c_is_negated ? SIM_FULL : 0)); }
+HANDLER(selp) {
+  pick(warp, op, mask, *sim_pred(warp, op->c) ^ (op->c_is_negated ? SIM_FULL : 0));
+}
 
 HANDLER(slct) {
   uint32_t chosen = 0;
   SIM_EACH_BIT(mask, l) {
     uint32_t c = sim_r32(warp, op->c)[l];
-    bool is_first = op->from == SIM_S32 ? (int32_t)c >= 0 : (op->is_ftz ? sim_flush(sim_float(c)) : sim_float(c)) >= 0;
+    bool is_first =
+        op->from == SIM_S32 ? (int32_t)c >= 0 : (op->is_ftz ? sim_flush(sim_float(c)) : sim_float(c)) >= 0;
     chosen |= (uint32_t)is_first << l;
   }
   pick(warp, op, mask, chosen);
@@ -219,7 +224,8 @@ HANDLER(isspacep) {
   *d = (*d & ~mask) | out;
 }
 
-// ---- Decoding ----------------------------------------------------------------------------------------------
+// ---- Decoding
+// ----------------------------------------------------------------------------------------------
 
 // The comparison and the Boolean operation that joins it with a predicate, into sub and rounding.
 static void take_comparison(struct sim_decoder *decoder) {
@@ -248,7 +254,8 @@ static void compared(struct sim_decoder *decoder, enum sim_type type) {
     sim_fail(decoder, "'%s' does not take the type .%s", decoder->instruction->opcode, sim_type_name(type));
   }
   if (!is_float && op->sub > GE) sim_fail(decoder, "this comparison is for floats only");
-  if (sim_type_kind(type) == SIM_KIND_B && op->sub > NE) sim_fail(decoder, "bits are compared by .eq and .ne only");
+  if (sim_type_kind(type) == SIM_KIND_B && op->sub > NE)
+    sim_fail(decoder, "bits are compared by .eq and .ne only");
   op->from = (uint8_t)type;
   sim_operand_count(decoder, op->rounding ? 4 : 3, op->rounding ? 4 : 3);
   op->a = sim_source(decoder, 1, type);
@@ -330,7 +337,8 @@ void sim_decode_slct(struct sim_decoder *decoder) {
   op->is_ftz = sim_take(decoder, "ftz");
   enum sim_type type = sim_take_type(decoder), of = sim_take_type(decoder);
   unsigned bits = sim_type_bits(type);
-  if (bits < 16 || bits > 64 || (of != SIM_S32 && of != SIM_F32)) sim_fail(decoder, "'slct' does not take these types");
+  if (bits < 16 || bits > 64 || (of != SIM_S32 && of != SIM_F32))
+    sim_fail(decoder, "'slct' does not take these types");
   op->kind = SIM_OP_RUN;
   op->run = slct;
   op->width = bits == 64 ? 64 : 32;
@@ -350,7 +358,8 @@ void sim_decode_testp(struct sim_decoder *decoder) {
     if (sim_take(decoder, names[i])) op->sub = (uint8_t)i, is_found = true;
   }
   enum sim_type type = sim_take_type(decoder);
-  if (!is_found || (type != SIM_F32 && type != SIM_F64)) sim_fail(decoder, "'testp' needs a property and .f32 or .f64");
+  if (!is_found || (type != SIM_F32 && type != SIM_F64))
+    sim_fail(decoder, "'testp' needs a property and .f32 or .f64");
   op->run = testp;
   op->type = (uint8_t)type;
   sim_operand_count(decoder, 2, 2);

@@ -1,36 +1,36 @@
-// Single and double precision: fast handlers for the common forms, one general handler each for the rest (rounding
-// modes, .ftz, .sat), and the special functions.
+// Single and double precision: fast handlers for the common forms, one general handler each for the rest
+// (rounding modes, .ftz, .sat), and the special functions.
 #include "runtime/sim/number.h"
 
 #define HANDLER(name) static void name(struct sim_warp *warp, const struct sim_op *op, uint32_t mask)
 
 // Fast forms: rounding to nearest, denormals kept. `isolate` cleans NaN.
-#define FAST32_1(fn, expr)                                                                                         \
-  HANDLER(fn) {                                                                                                    \
-    const sim_f32 *pa = sim_f32s(warp, op->a);                                                                     \
-    sim_f32 *pd = sim_f32s(warp, op->d);                                                                           \
-    SIM_EACH(mask, l, {                                                                                            \
-      float a = pa[l];                                                                                             \
-      pd[l] = sim_canonical(expr);                                                                                 \
-    });                                                                                                            \
+#define FAST32_1(fn, expr)                                                                                   \
+  HANDLER(fn) {                                                                                              \
+    const sim_f32 *pa = sim_f32s(warp, op->a);                                                               \
+    sim_f32 *pd = sim_f32s(warp, op->d);                                                                     \
+    SIM_EACH(mask, l, {                                                                                      \
+      float a = pa[l];                                                                                       \
+      pd[l] = sim_canonical(expr);                                                                           \
+    });                                                                                                      \
   }
-#define FAST32_2(fn, expr)                                                                                         \
-  HANDLER(fn) {                                                                                                    \
-    const sim_f32 *pa = sim_f32s(warp, op->a), *pb = sim_f32s(warp, op->b);                                        \
-    sim_f32 *pd = sim_f32s(warp, op->d);                                                                           \
-    SIM_EACH(mask, l, {                                                                                            \
-      float a = pa[l], b = pb[l];                                                                                  \
-      pd[l] = sim_canonical(expr);                                                                                 \
-    });                                                                                                            \
+#define FAST32_2(fn, expr)                                                                                   \
+  HANDLER(fn) {                                                                                              \
+    const sim_f32 *pa = sim_f32s(warp, op->a), *pb = sim_f32s(warp, op->b);                                  \
+    sim_f32 *pd = sim_f32s(warp, op->d);                                                                     \
+    SIM_EACH(mask, l, {                                                                                      \
+      float a = pa[l], b = pb[l];                                                                            \
+      pd[l] = sim_canonical(expr);                                                                           \
+    });                                                                                                      \
   }
-#define FAST32_3(fn, expr)                                                                                         \
-  HANDLER(fn) {                                                                                                    \
-    const sim_f32 *pa = sim_f32s(warp, op->a), *pb = sim_f32s(warp, op->b), *pc = sim_f32s(warp, op->c);           \
-    sim_f32 *pd = sim_f32s(warp, op->d);                                                                           \
-    SIM_EACH(mask, l, {                                                                                            \
-      float a = pa[l], b = pb[l], c = pc[l];                                                                       \
-      pd[l] = sim_canonical(expr);                                                                                 \
-    });                                                                                                            \
+#define FAST32_3(fn, expr)                                                                                   \
+  HANDLER(fn) {                                                                                              \
+    const sim_f32 *pa = sim_f32s(warp, op->a), *pb = sim_f32s(warp, op->b), *pc = sim_f32s(warp, op->c);     \
+    sim_f32 *pd = sim_f32s(warp, op->d);                                                                     \
+    SIM_EACH(mask, l, {                                                                                      \
+      float a = pa[l], b = pb[l], c = pc[l];                                                                 \
+      pd[l] = sim_canonical(expr);                                                                           \
+    });                                                                                                      \
   }
 FAST32_2(add_f32, a + b)
 FAST32_2(sub_f32, a - b)
@@ -43,19 +43,22 @@ FAST32_2(min_f32, sim_min32(a, b, op->is_nan))
 FAST32_2(max_f32, sim_max32(a, b, op->is_nan))
 
 // abs, neg and copysign move bits.
-#define BITS(fn, W, expr)                                                                                          \
-  HANDLER(fn) {                                                                                                    \
-    const W *pa = (const W *)(void *)sim_operand(warp, op->a), *pb = (const W *)(void *)sim_operand(warp, op->b);  \
-    W *pd = (W *)(void *)sim_operand(warp, op->d);                                                                 \
-    SIM_EACH(mask, l, {                                                                                            \
-      W a = pa[l], b = pb[l];                                                                                      \
-      (void)b;                                                                                                     \
-      pd[l] = expr;                                                                                                \
-    });                                                                                                            \
+#define BITS(fn, W, expr)                                                                                    \
+  HANDLER(fn) {                                                                                              \
+    const W *pa = (const W *)(void *)sim_operand(warp, op->a),                                               \
+            *pb = (const W *)(void *)sim_operand(warp, op->b);                                               \
+    W *pd = (W *)(void *)sim_operand(warp, op->d);                                                           \
+    SIM_EACH(mask, l, {                                                                                      \
+      W a = pa[l], b = pb[l];                                                                                \
+      (void)b;                                                                                               \
+      pd[l] = expr;                                                                                          \
+    });                                                                                                      \
   }
 #define SIGN32 0x80000000u
 #define SIGN64 (UINT64_C(1) << 63)
-static uint32_t flushed(uint32_t a, bool is_ftz) { return is_ftz && (a & 0x7f800000u) == 0 ? a & SIGN32 : a; }
+static uint32_t flushed(uint32_t a, bool is_ftz) {
+  return is_ftz && (a & 0x7f800000u) == 0 ? a & SIGN32 : a;
+}
 BITS(abs_f32, sim_u32, flushed(a, op->is_ftz) & ~SIGN32)
 BITS(neg_f32, sim_u32, flushed(a, op->is_ftz) ^ SIGN32)
 BITS(copysign_f32, sim_u32, (b & ~SIGN32) | (a & SIGN32))
@@ -143,19 +146,27 @@ static double compute64(unsigned what, double x, double y, double z) {
   return r;
 }
 
-static double canonical64(double value) { return value == value ? value : sim_double(SIM_NAN64); }
+static double canonical64(double value) {
+  return value == value ? value : sim_double(SIM_NAN64);
+}
 
 static void general64(struct sim_warp *warp, const struct sim_op *op, uint32_t mask, unsigned what) {
   const sim_f64 *pa = sim_f64s(warp, op->a), *pb = sim_f64s(warp, op->b), *pc = sim_f64s(warp, op->c);
   sim_f64 *pd = sim_f64s(warp, op->d);
   if (op->rounding != SIM_RN) sim_rounding_set((enum sim_rounding)op->rounding);
-  SIM_EACH_BIT(mask, l) { pd[l] = canonical64(compute64(what, pa[l], pb[l], pc[l])); }
+  SIM_EACH_BIT(mask, l) {
+    pd[l] = canonical64(compute64(what, pa[l], pb[l], pc[l]));
+  }
   if (op->rounding != SIM_RN) sim_rounding_set(SIM_RN);
 }
 
-#define GENERAL(name, what)                                                                                        \
-  HANDLER(name##_f32_general) { general32(warp, op, mask, what); }                                                 \
-  HANDLER(name##_f64) { general64(warp, op, mask, what); }
+#define GENERAL(name, what)                                                                                  \
+  HANDLER(name##_f32_general) {                                                                              \
+    general32(warp, op, mask, what);                                                                         \
+  }                                                                                                          \
+  HANDLER(name##_f64) {                                                                                      \
+    general64(warp, op, mask, what);                                                                         \
+  }
 GENERAL(add, ADD)
 GENERAL(sub, SUB)
 GENERAL(mul, MUL)
@@ -166,10 +177,18 @@ GENERAL(rcp, RCP)
 GENERAL(min, MIN)
 GENERAL(max, MAX)
 
-HANDLER(add_f32x2) { pair32(warp, op, mask, ADD); }
-HANDLER(sub_f32x2) { pair32(warp, op, mask, SUB); }
-HANDLER(mul_f32x2) { pair32(warp, op, mask, MUL); }
-HANDLER(fma_f32x2) { pair32(warp, op, mask, FMA); }
+HANDLER(add_f32x2) {
+  pair32(warp, op, mask, ADD);
+}
+HANDLER(sub_f32x2) {
+  pair32(warp, op, mask, SUB);
+}
+HANDLER(mul_f32x2) {
+  pair32(warp, op, mask, MUL);
+}
+HANDLER(fma_f32x2) {
+  pair32(warp, op, mask, FMA);
+}
 
 // Three-operand minimum and maximum.
 HANDLER(min3_f32) {
@@ -191,16 +210,16 @@ HANDLER(max3_f32) {
 }
 
 // Special functions, in double and rounded once.
-#define SPECIAL(fn, expr)                                                                                          \
-  HANDLER(fn) {                                                                                                    \
-    const sim_f32 *pa = sim_f32s(warp, op->a);                                                                     \
-    sim_f32 *pd = sim_f32s(warp, op->d);                                                                           \
-    SIM_EACH_BIT(mask, l) {                                                                                        \
-      float single = op->is_ftz ? sim_flush(pa[l]) : pa[l];                                                        \
-      double a = single;                                                                                           \
-      float r = sim_canonical((float)(expr));                                                                      \
-      pd[l] = op->is_ftz ? sim_flush(r) : r;                                                                       \
-    }                                                                                                              \
+#define SPECIAL(fn, expr)                                                                                    \
+  HANDLER(fn) {                                                                                              \
+    const sim_f32 *pa = sim_f32s(warp, op->a);                                                               \
+    sim_f32 *pd = sim_f32s(warp, op->d);                                                                     \
+    SIM_EACH_BIT(mask, l) {                                                                                  \
+      float single = op->is_ftz ? sim_flush(pa[l]) : pa[l];                                                  \
+      double a = single;                                                                                     \
+      float r = sim_canonical((float)(expr));                                                                \
+      pd[l] = op->is_ftz ? sim_flush(r) : r;                                                                 \
+    }                                                                                                        \
   }
 SPECIAL(rsqrt_f32, 1.0 / sqrt(a))
 SPECIAL(sin_f32, sin(a))
@@ -212,7 +231,9 @@ SPECIAL(tanh_f32, tanh(a))
 HANDLER(rsqrt_f64) {
   const sim_f64 *pa = sim_f64s(warp, op->a);
   sim_f64 *pd = sim_f64s(warp, op->d);
-  SIM_EACH_BIT(mask, l) { pd[l] = canonical64((double)(1.0L / sqrtl((long double)pa[l]))); }
+  SIM_EACH_BIT(mask, l) {
+    pd[l] = canonical64((double)(1.0L / sqrtl((long double)pa[l])));
+  }
 }
 
 // Reciprocals of the upper word: the lower word of the result is zero, denormals are flushed.
@@ -228,16 +249,38 @@ HANDLER(rcp_ftz_f64) {
   }
 }
 
-#define ROWS(name, fn) {name, SIM_F32, fn##_f32}, {name ".general", SIM_F32, fn##_f32_general}, {name, SIM_F64, fn##_f64}
+#define ROWS(name, fn)                                                                                       \
+  {name, SIM_F32, fn##_f32}, {name ".general", SIM_F32, fn##_f32_general}, {                                 \
+    name, SIM_F64, fn##_f64                                                                                  \
+  }
 
-const struct sim_alu sim_alu_float[] = {
-    ROWS("add", add), ROWS("sub", sub), ROWS("mul", mul), ROWS("div", div), ROWS("fma", fma), ROWS("sqrt", sqrt),
-    ROWS("rcp", rcp), ROWS("min", min), ROWS("max", max),
-    {"add", SIM_F32X2, add_f32x2}, {"sub", SIM_F32X2, sub_f32x2}, {"mul", SIM_F32X2, mul_f32x2},
-    {"fma", SIM_F32X2, fma_f32x2}, {"min3", SIM_F32, min3_f32}, {"max3", SIM_F32, max3_f32},
-    {"abs", SIM_F32, abs_f32}, {"abs", SIM_F64, abs_f64}, {"neg", SIM_F32, neg_f32}, {"neg", SIM_F64, neg_f64},
-    {"copysign", SIM_F32, copysign_f32}, {"copysign", SIM_F64, copysign_f64},
-    {"rsqrt", SIM_F32, rsqrt_f32}, {"rsqrt", SIM_F64, rsqrt_f64}, {"sin", SIM_F32, sin_f32}, {"cos", SIM_F32, cos_f32},
-    {"lg2", SIM_F32, lg2_f32}, {"ex2", SIM_F32, ex2_f32}, {"tanh", SIM_F32, tanh_f32},
-    {"rcp.ftz", SIM_F64, rcp_ftz_f64},
-    {NULL, SIM_NO_TYPE, NULL}};
+const struct sim_alu sim_alu_float[] = {ROWS("add", add),
+                                        ROWS("sub", sub),
+                                        ROWS("mul", mul),
+                                        ROWS("div", div),
+                                        ROWS("fma", fma),
+                                        ROWS("sqrt", sqrt),
+                                        ROWS("rcp", rcp),
+                                        ROWS("min", min),
+                                        ROWS("max", max),
+                                        {"add", SIM_F32X2, add_f32x2},
+                                        {"sub", SIM_F32X2, sub_f32x2},
+                                        {"mul", SIM_F32X2, mul_f32x2},
+                                        {"fma", SIM_F32X2, fma_f32x2},
+                                        {"min3", SIM_F32, min3_f32},
+                                        {"max3", SIM_F32, max3_f32},
+                                        {"abs", SIM_F32, abs_f32},
+                                        {"abs", SIM_F64, abs_f64},
+                                        {"neg", SIM_F32, neg_f32},
+                                        {"neg", SIM_F64, neg_f64},
+                                        {"copysign", SIM_F32, copysign_f32},
+                                        {"copysign", SIM_F64, copysign_f64},
+                                        {"rsqrt", SIM_F32, rsqrt_f32},
+                                        {"rsqrt", SIM_F64, rsqrt_f64},
+                                        {"sin", SIM_F32, sin_f32},
+                                        {"cos", SIM_F32, cos_f32},
+                                        {"lg2", SIM_F32, lg2_f32},
+                                        {"ex2", SIM_F32, ex2_f32},
+                                        {"tanh", SIM_F32, tanh_f32},
+                                        {"rcp.ftz", SIM_F64, rcp_ftz_f64},
+                                        {NULL, SIM_NO_TYPE, NULL}};

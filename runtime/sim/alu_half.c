@@ -1,5 +1,5 @@
-// Half precision: f16 and bf16, one a word or two. Each operation is done in double, where it is exact or rounded to
-// odd, and rounded once to the format.
+// Half precision: f16 and bf16, one a word or two. Each operation is done in double, where it is exact or
+// rounded to odd, and rounded once to the format.
 #include "runtime/sim/number.h"
 
 #define HANDLER(name) static void name(struct sim_warp *warp, const struct sim_op *op, uint32_t mask)
@@ -12,8 +12,8 @@ static uint32_t flush_half(uint32_t bits, struct sim_format format) {
 }
 
 // One operation on one half. `op` carries .ftz, .sat, .relu (sub bit 0), .NaN and .xorsign.abs.
-static uint32_t compute(const struct sim_op *op, unsigned what, struct sim_format format, uint32_t a, uint32_t b,
-                        uint32_t c) {
+static uint32_t compute(const struct sim_op *op, unsigned what, struct sim_format format, uint32_t a,
+                        uint32_t b, uint32_t c) {
   if (op->is_ftz) a = flush_half(a, format), b = flush_half(b, format), c = flush_half(c, format);
   uint32_t sign = (a ^ b) & 0x8000u;
   if (op->is_abs) a &= 0x7fffu, b &= 0x7fffu; // .xorsign.abs
@@ -55,19 +55,43 @@ static void run(struct sim_warp *warp, const struct sim_op *op, uint32_t mask, u
   }
 }
 
-HANDLER(add) { run(warp, op, mask, ADD); }
-HANDLER(sub) { run(warp, op, mask, SUB); }
-HANDLER(mul) { run(warp, op, mask, MUL); }
-HANDLER(fma_half) { run(warp, op, mask, FMA); }
-HANDLER(min) { run(warp, op, mask, MIN); }
-HANDLER(max) { run(warp, op, mask, MAX); }
-HANDLER(neg) { run(warp, op, mask, NEG); }
-HANDLER(abs_half) { run(warp, op, mask, ABS); }
-HANDLER(ex2) { run(warp, op, mask, EX2); }
-HANDLER(tanh_half) { run(warp, op, mask, TANH); }
+HANDLER(add) {
+  run(warp, op, mask, ADD);
+}
+HANDLER(sub) {
+  run(warp, op, mask, SUB);
+}
+HANDLER(mul) {
+  run(warp, op, mask, MUL);
+}
+HANDLER(fma_half) {
+  run(warp, op, mask, FMA);
+}
+HANDLER(min) {
+  run(warp, op, mask, MIN);
+}
+HANDLER(max) {
+  run(warp, op, mask, MAX);
+}
+HANDLER(neg) {
+  run(warp, op, mask, NEG);
+}
+HANDLER(abs_half) {
+  run(warp, op, mask, ABS);
+}
+HANDLER(ex2) {
+  run(warp, op, mask, EX2);
+}
+HANDLER(tanh_half) {
+  run(warp, op, mask, TANH);
+}
 
-#define ROWS(name, fn) {name, SIM_F16, fn}, {name, SIM_BF16, fn}, {name, SIM_F16X2, fn}, {name, SIM_BF16X2, fn}
+#define ROWS(name, fn)                                                                                       \
+  {name, SIM_F16, fn}, {name, SIM_BF16, fn}, {name, SIM_F16X2, fn}, {                                        \
+    name, SIM_BF16X2, fn                                                                                     \
+  }
 
-const struct sim_alu sim_alu_half[] = {
-    ROWS("add", add), ROWS("sub", sub), ROWS("mul", mul), ROWS("fma", fma_half), ROWS("min", min), ROWS("max", max),
-    ROWS("neg", neg), ROWS("abs", abs_half), ROWS("ex2", ex2), ROWS("tanh", tanh_half), {NULL, SIM_NO_TYPE, NULL}};
+const struct sim_alu sim_alu_half[] = {ROWS("add", add),        ROWS("sub", sub),         ROWS("mul", mul),
+                                       ROWS("fma", fma_half),   ROWS("min", min),         ROWS("max", max),
+                                       ROWS("neg", neg),        ROWS("abs", abs_half),    ROWS("ex2", ex2),
+                                       ROWS("tanh", tanh_half), {NULL, SIM_NO_TYPE, NULL}};

@@ -59,7 +59,8 @@ void sim_run_copy(struct sim_warp *warp, const struct sim_op *op, uint32_t mask)
   }
   SIM_EACH_BIT(written, k) {
     struct sim_copy *copy = &warp->copies[warp->copy_count++];
-    *copy = (struct sim_copy){.lane = k, .group = SIM_NONE, .target = (uint32_t)target[k], .bytes = bytes, .op = op};
+    *copy = (struct sim_copy){
+        .lane = k, .group = SIM_NONE, .target = (uint32_t)target[k], .bytes = bytes, .op = op};
     uint32_t taken = !(sound >> k & 1) ? 0 : op->sub && pc[k] < bytes ? pc[k] : bytes;
     if (taken) memcpy(copy->data, from[k], taken);
     memset(warp->block->shared_written + copy->target, PENDING, bytes);
@@ -91,8 +92,8 @@ void sim_run_copy_wait(struct sim_warp *warp, const struct sim_op *op, uint32_t 
     if (!sim_checks(warp, SIM_RACE_SHARED)) continue;
     uint64_t offset[SIM_LANES];
     offset[copy->lane] = copy->target;
-    sim_shadow_access(warp, copy->op, &block->shadow, block->generation, true, 1u << copy->lane, offset, 0, copy->bytes,
-                      SIM_WRITE);
+    sim_shadow_access(warp, copy->op, &block->shadow, block->generation, true, 1u << copy->lane, offset, 0,
+                      copy->bytes, SIM_WRITE);
   }
   warp->copy_count = kept;
 }

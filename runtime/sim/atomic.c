@@ -1,5 +1,5 @@
-// atom and red. Lanes go one after another in a seeded order; each operation on global memory is atomic between
-// host threads, by compare and exchange on the word that holds it.
+// atom and red. Lanes go one after another in a seeded order; each operation on global memory is atomic
+// between host threads, by compare and exchange on the word that holds it.
 #include "runtime/sim/decode.h"
 #include "runtime/sim/number.h"
 
@@ -88,22 +88,23 @@ static uint64_t change(const struct sim_op *op, unsigned char *host, uint64_t a,
   if (op->bytes == 8) {
     uint64_t *word = (uint64_t *)(void *)host;
     uint64_t old = __atomic_load_n(word, __ATOMIC_SEQ_CST);
-    while (!__atomic_compare_exchange_n(word, &old, result(op, old, a, b, is_shared), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+    while (!__atomic_compare_exchange_n(word, &old, result(op, old, a, b, is_shared), false, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_SEQ_CST)) {
     }
     return old;
   }
   if (op->bytes == 4) {
     uint32_t *word = (uint32_t *)(void *)host;
     uint32_t old = __atomic_load_n(word, __ATOMIC_SEQ_CST);
-    while (!__atomic_compare_exchange_n(word, &old, (uint32_t)result(op, old, a, b, is_shared), false, __ATOMIC_SEQ_CST,
-                                        __ATOMIC_SEQ_CST)) {
+    while (!__atomic_compare_exchange_n(word, &old, (uint32_t)result(op, old, a, b, is_shared), false,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
     }
     return old;
   }
   uint16_t *half = (uint16_t *)(void *)host;
   uint16_t old = __atomic_load_n(half, __ATOMIC_SEQ_CST);
-  while (!__atomic_compare_exchange_n(half, &old, (uint16_t)result(op, old, a, b, is_shared), false, __ATOMIC_SEQ_CST,
-                                      __ATOMIC_SEQ_CST)) {
+  while (!__atomic_compare_exchange_n(half, &old, (uint16_t)result(op, old, a, b, is_shared), false,
+                                      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
   }
   return old;
 }
@@ -130,7 +131,8 @@ static uint64_t lane_value(struct sim_warp *warp, const struct sim_op *op, int32
   return op->bytes == 8 ? sim_r64(warp, slot)[lane] : sim_r32(warp, slot)[lane];
 }
 
-static void run_lane(struct sim_warp *warp, const struct sim_op *op, unsigned lane, unsigned char *host, bool is_shared) {
+static void run_lane(struct sim_warp *warp, const struct sim_op *op, unsigned lane, unsigned char *host,
+                     bool is_shared) {
   const int32_t *slots = &warp->module->lists[op->target];
   if (op->bytes == 16) {
     change_wide(warp, op, lane, host, slots);
@@ -154,14 +156,15 @@ void sim_run_atom(struct sim_warp *warp, const struct sim_op *op, uint32_t mask)
   uint64_t address[SIM_LANES], first[SIM_LANES];
   unsigned char *host[SIM_LANES];
   const int32_t *slots = &warp->module->lists[op->target];
-  unsigned results = op->has_result ? op->vector : 0, sources = op->operation == SIM_ATOM_CAS ? 2u * op->vector : op->vector;
+  unsigned results = op->has_result ? op->vector : 0,
+           sources = op->operation == SIM_ATOM_CAS ? 2u * op->vector : op->vector;
   uint32_t poison = 0;
   for (unsigned i = 0; i < sources; i++) poison |= *sim_poison(warp, slots[results + i]);
   if (poison & mask) sim_find_poison(warp, op, poison & mask, "the operand of an atomic");
   uint32_t sound = sim_addresses(warp, op, mask, address);
   memcpy(first, address, sizeof first);
-  uint32_t done = sim_access(warp, op, (enum sim_space)op->space, sound, address, (uint32_t)op->bytes * op->vector,
-                             SIM_READ_WRITE, host);
+  uint32_t done = sim_access(warp, op, (enum sim_space)op->space, sound, address,
+                             (uint32_t)op->bytes * op->vector, SIM_READ_WRITE, host);
   warp->worker->counters.stats.atomics++;
   warp->worker->strong += op->has_result;
   uint64_t base = op->space == SIM_SPACE_SHARED ? SIM_SHARED_BASE : 0;
@@ -171,7 +174,8 @@ void sim_run_atom(struct sim_warp *warp, const struct sim_op *op, uint32_t mask)
     if (!(done >> lane & 1)) continue;
     sim_clock_release(warp, op, lane, base + first[lane]);
     uint64_t generic = base + first[lane];
-    run_lane(warp, op, lane, host[lane], generic >= SIM_SHARED_BASE && generic < SIM_SHARED_BASE + SIM_WINDOW);
+    run_lane(warp, op, lane, host[lane],
+             generic >= SIM_SHARED_BASE && generic < SIM_SHARED_BASE + SIM_WINDOW);
     sim_clock_acquire(warp, op, lane, base + first[lane]);
   }
   for (unsigned i = 0; i < results; i++) {

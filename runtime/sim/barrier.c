@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 
-static void find(const struct sim_warp *warp, const struct sim_op *op, uint32_t lane, enum sim_kind kind, const char *text) {
+static void find(const struct sim_warp *warp, const struct sim_op *op, uint32_t lane, enum sim_kind kind,
+                 const char *text) {
   struct sim_where at = {.warp = warp, .op = op, .lane = lane};
   sim_find(warp->block->launch, kind, &at, "%s", text);
 }
@@ -19,7 +20,8 @@ static bool is_waiting(const struct sim_split *split, uint32_t number) {
 }
 
 // Gives a lane's result of a reduction.
-static void store_result(struct sim_warp *warp, const struct sim_op *op, uint32_t mask, const struct sim_barrier *barrier) {
+static void store_result(struct sim_warp *warp, const struct sim_op *op, uint32_t mask,
+                         const struct sim_barrier *barrier) {
   if (op->sub == SIM_BAR_SYNC || op->sub == SIM_BAR_ARRIVE) return;
   if (op->sub == SIM_BAR_POPC) {
     sim_u32 *pd = sim_r32(warp, op->d);
@@ -61,7 +63,8 @@ static void open_barrier(struct sim_block *block, uint32_t number) {
 // Threads that the manual counts for a warp's arrival where a number of threads is given: whole warps.
 static uint32_t arrival(const struct sim_warp *warp, uint32_t mask, bool is_counted) {
   uint32_t count = sim_popcount(mask);
-  if (is_counted && (mask >> (31 - __builtin_clz(warp->exists)) & 1)) count += SIM_LANES - sim_popcount(warp->exists);
+  if (is_counted && (mask >> (31 - __builtin_clz(warp->exists)) & 1))
+    count += SIM_LANES - sim_popcount(warp->exists);
   return count;
 }
 
@@ -92,8 +95,8 @@ static bool arrive(struct sim_warp *warp, struct sim_split *split, const struct 
     snprintf(text, sizeof text, "threads of the block wait at another barrier, at line %d", barrier->line);
     find(warp, op, lane, SIM_DIVERGENT_BARRIER, text);
   } else if (is_whole != barrier->is_whole || (!is_whole && barrier->expected != count)) {
-    snprintf(text, sizeof text, "other threads wait at barrier %u for another number of threads, at line %d", number,
-             barrier->line);
+    snprintf(text, sizeof text, "other threads wait at barrier %u for another number of threads, at line %d",
+             number, barrier->line);
     find(warp, op, lane, SIM_DIVERGENT_BARRIER, text);
   }
   barrier->arrived += arrival(warp, mask, !barrier->is_whole);
@@ -152,7 +155,8 @@ static bool arrive_aligned(struct sim_warp *warp, uint32_t pc, uint32_t frame, b
 static void cut_unequal(struct sim_warp *warp, struct sim_split *split, const struct sim_op *op) {
   uint32_t lane = (uint32_t)__builtin_ctz(split->mask), same = 0;
   const sim_u32 *pa = sim_r32(warp, op->a), *pb = sim_r32(warp, op->b);
-  SIM_EACH_BIT(split->mask, l) same |= (uint32_t)(pa[l] == pa[lane] && (!op->has_result || pb[l] == pb[lane])) << l;
+  SIM_EACH_BIT(split->mask, l)
+  same |= (uint32_t)(pa[l] == pa[lane] && (!op->has_result || pb[l] == pb[lane])) << l;
   if (split->mask != same) sim_split_cut(warp, split, split->mask & ~same);
 }
 
@@ -183,13 +187,15 @@ static bool force_aligned(struct sim_block *block) {
       if (split->state != SIM_WAIT_ALIGNED) continue;
       uint32_t away = warp->live & ~split->mask;
       for (uint32_t k = 0; k < warp->split_count; k++) {
-        if (warp->splits[k].state == SIM_WAIT_ALIGNED && warp->splits[k].pc == split->pc) away &= ~warp->splits[k].mask;
+        if (warp->splits[k].state == SIM_WAIT_ALIGNED && warp->splits[k].pc == split->pc)
+          away &= ~warp->splits[k].mask;
       }
       char story[96] = "waits", text[200];
       uint32_t other = away ? (uint32_t)__builtin_ctz(away) : 0;
       if (away) sim_lane_story(warp, other, story, sizeof story);
       snprintf(text, sizeof text, "only part of the warp comes to this barrier: lane %u %s", other, story);
-      find(warp, &warp->module->ops[split->pc], (uint32_t)__builtin_ctz(split->mask), SIM_DIVERGENT_BARRIER, text);
+      find(warp, &warp->module->ops[split->pc], (uint32_t)__builtin_ctz(split->mask), SIM_DIVERGENT_BARRIER,
+           text);
       return arrive_aligned(warp, split->pc, split->frame, true);
     }
   }
@@ -235,7 +241,8 @@ bool sim_barrier_force(struct sim_block *block) {
     char story[128], text[240];
     missing_story(block, number, story, sizeof story);
     bool is_divergent = barrier->is_whole;
-    snprintf(text, sizeof text, "%u of %u threads wait at barrier %u; %s", barrier->arrived, barrier->expected, number, story);
+    snprintf(text, sizeof text, "%u of %u threads wait at barrier %u; %s", barrier->arrived,
+             barrier->expected, number, story);
     const struct sim_op *op = &warp->module->ops[barrier->pc];
     for (uint32_t i = 0; i < warp->split_count; i++) {
       if (is_waiting(&warp->splits[i], number)) op = &warp->module->ops[warp->splits[i].pc];

@@ -1,10 +1,13 @@
-// A block: its warps, shared memory and barriers. Blocks are used again, so that starting one allocates nothing.
+// A block: its warps, shared memory and barriers. Blocks are used again, so that starting one allocates
+// nothing.
 #include "runtime/sim/internal.h"
 
 #include <stdlib.h>
 
 // Instructions that a warp runs before another has its turn.
 #define WARP_SLICE 4096
+// Rounds in which all warps spin or wait, after which another block has its turn.
+#define IDLE_ROUNDS 2
 
 void sim_block_destroy(struct sim_block *block) {
   if (!block) return;
@@ -181,7 +184,8 @@ static void resolve(struct sim_block *block) {
   for (uint32_t w = 0; w < block->warp_count; w++) {
     struct sim_warp *warp = &block->warps[w];
     if (warp->split_count == 0) continue;
-    struct sim_where at = {.warp = warp, .op = &warp->module->ops[warp->splits[0].pc],
+    struct sim_where at = {.warp = warp,
+                           .op = &warp->module->ops[warp->splits[0].pc],
                            .lane = (uint32_t)__builtin_ctz(warp->splits[0].mask)};
     sim_find(block->launch, SIM_DEADLOCK, &at, "no thread of the block can go on");
     break;
@@ -190,8 +194,8 @@ static void resolve(struct sim_block *block) {
 }
 
 bool sim_block_run(struct sim_block *block, uint64_t *budget) {
-  while (*budget > 0) {
-    bool is_progress = false, is_done = true;
+  for (unsigned idle = 0; *budget > 0 && idle < IDLE_ROUNDS;) {
+    bool is_progress = false, is_done = true, is_spinning = true;
     uint32_t first = block->next_warp;
     for (uint32_t i = 0; i < block->warp_count && *budget > 0; i++) {
       uint32_t index = first + i < block->warp_count ? first + i : first + i - block->warp_count;
@@ -201,12 +205,14 @@ bool sim_block_run(struct sim_block *block, uint64_t *budget) {
       sim_warp_run(warp, &left);
       *budget -= slice - left;
       is_progress |= left != slice;
+      is_spinning &= left == slice || warp->is_spinning;
       block->next_warp = index + 1 < block->warp_count ? index + 1 : 0;
       if (block->is_stopped) return true;
     }
     for (uint32_t w = 0; w < block->warp_count; w++) is_done &= block->warps[w].split_count == 0;
     if (is_done) return true;
     if (!is_progress && *budget > 0) resolve(block);
+    idle = is_progress && is_spinning ? idle + 1 : 0;
     if (block->is_stopped) return true;
   }
   return false;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#define MOST_FILE (4u << 20)     // bytes of registers of a warp
+#define MOST_FILE (4u << 20)    // bytes of registers of a warp
 #define MOST_LOCAL (512u << 10) // bytes of local memory of a lane
 
 bool sim_local_reserve(struct sim_warp *warp, uint32_t bytes) {
@@ -35,16 +35,18 @@ static bool reserve_file(struct sim_warp *warp, size_t bytes) {
   return true;
 }
 
-// The frame of a function called from a frame: one that other lanes have already, or one above all. SIM_NONE when
-// memory is short.
-static uint32_t frame_of(struct sim_warp *warp, uint32_t function, uint32_t parent, uint32_t top, uint32_t mask) {
+// The frame of a function called from a frame: one that other lanes have already, or one above all. SIM_NONE
+// when memory is short.
+static uint32_t frame_of(struct sim_warp *warp, uint32_t function, uint32_t parent, uint32_t top,
+                         uint32_t mask) {
   for (size_t i = 0; i < warp->frame_count; i++) {
     struct sim_frame *frame = &warp->frames[i];
     if (frame->function != function || frame->parent != parent || !(frame->mask & warp->live)) continue;
     frame->mask |= mask;
     return frame->base;
   }
-  while (warp->frame_count > 0 && !(warp->frames[warp->frame_count - 1].mask & warp->live)) warp->frame_count--;
+  while (warp->frame_count > 0 && !(warp->frames[warp->frame_count - 1].mask & warp->live))
+    warp->frame_count--;
   if (warp->frame_count == warp->frame_room) {
     size_t room = warp->frame_room ? 2 * warp->frame_room : 8;
     struct sim_frame *grown = realloc(warp->frames, room * sizeof *grown);
@@ -66,7 +68,8 @@ static void leave_frame(struct sim_warp *warp, uint32_t base, uint32_t mask) {
   for (size_t i = warp->frame_count; i-- > 0;) {
     if (warp->frames[i].base == base) warp->frames[i].mask &= ~mask;
   }
-  while (warp->frame_count > 0 && !(warp->frames[warp->frame_count - 1].mask & warp->live)) warp->frame_count--;
+  while (warp->frame_count > 0 && !(warp->frames[warp->frame_count - 1].mask & warp->live))
+    warp->frame_count--;
 }
 
 static bool fail(struct sim_warp *warp, struct sim_split *split, const struct sim_op *op, const char *text) {
@@ -76,7 +79,9 @@ static bool fail(struct sim_warp *warp, struct sim_split *split, const struct si
   return false;
 }
 
-static unsigned lane_bytes(unsigned width) { return width == 1 ? 0 : width / 8; }
+static unsigned lane_bytes(unsigned width) {
+  return width == 1 ? 0 : width / 8;
+}
 
 // One value from a slot of the caller's frame to a slot of the callee's, or back.
 static void copy_slot(unsigned char *to, const unsigned char *from, unsigned width, uint32_t mask) {
@@ -104,7 +109,8 @@ static void copy_local(struct sim_warp *warp, uint32_t mask, uint32_t to, uint32
   }
 }
 
-// The function that an indirect call of the first lane reaches; other targets go apart. SIM_NONE when it is none.
+// The function that an indirect call of the first lane reaches; other targets go apart. SIM_NONE when it is
+// none.
 static uint32_t indirect_target(struct sim_warp *warp, struct sim_split *split, const struct sim_op *op) {
   const sim_u64 *pa = sim_r64(warp, op->a);
   uint64_t address = pa[__builtin_ctz(split->mask)];
@@ -112,7 +118,9 @@ static uint32_t indirect_target(struct sim_warp *warp, struct sim_split *split, 
   SIM_EACH_BIT(split->mask, l) same |= (uint32_t)(pa[l] == address) << l;
   if (same != split->mask) sim_split_cut(warp, split, split->mask & ~same);
   uint64_t index = (address - SIM_CODE_BASE) / 16;
-  return address >= SIM_CODE_BASE && address % 16 == 0 && index < warp->module->function_count ? (uint32_t)index : SIM_NONE;
+  return address >= SIM_CODE_BASE && address % 16 == 0 && index < warp->module->function_count
+             ? (uint32_t)index
+             : SIM_NONE;
 }
 
 // What the driver's own functions do: printing prints nothing, a failed assertion stops the block.
@@ -154,11 +162,14 @@ bool sim_call(struct sim_warp *warp, struct sim_split *split, const struct sim_o
     return fail(warp, split, op, "the call's arguments are not those of the function");
   }
   uint32_t local = split->local + caller->local_bytes;
-  uint32_t frame = frame_of(warp, target, split->frame, warp->block->launch->function->frame_bytes, split->mask);
-  if (frame != SIM_NONE && (frame + (size_t)callee->frame_bytes > MOST_FILE || local + (size_t)callee->local_bytes > MOST_LOCAL)) {
+  uint32_t frame =
+      frame_of(warp, target, split->frame, warp->block->launch->function->frame_bytes, split->mask);
+  if (frame != SIM_NONE &&
+      (frame + (size_t)callee->frame_bytes > MOST_FILE || local + (size_t)callee->local_bytes > MOST_LOCAL)) {
     return fail(warp, split, op, "calls nest too deeply");
   }
-  if (frame == SIM_NONE || !reserve_file(warp, frame + (size_t)callee->frame_bytes) || !sim_local_reserve(warp, local + callee->local_bytes)) {
+  if (frame == SIM_NONE || !reserve_file(warp, frame + (size_t)callee->frame_bytes) ||
+      !sim_local_reserve(warp, local + callee->local_bytes)) {
     atomic_store(&warp->block->launch->out_of_memory, true);
     warp->block->is_stopped = true;
     return false;
@@ -179,7 +190,8 @@ bool sim_call(struct sim_warp *warp, struct sim_split *split, const struct sim_o
   for (uint32_t i = 0; i < arguments; i++, argument += SIM_CALL_STRIDE) {
     const struct sim_formal *formal = &callee->parameters[i];
     if (formal->reg >= 0) {
-      if (argument[SIM_CALL_IS_SLOT] == 0 || argument[SIM_CALL_BYTES] != formal->width) return fail(warp, split, op, "an argument is of the wrong kind");
+      if (argument[SIM_CALL_IS_SLOT] == 0 || argument[SIM_CALL_BYTES] != formal->width)
+        return fail(warp, split, op, "an argument is of the wrong kind");
       copy_slot(to + formal->reg, sim_operand(warp, argument[SIM_CALL_VALUE]), formal->width, mask);
     } else if (argument[SIM_CALL_IS_SLOT] == 0) {
       uint32_t bytes = (uint32_t)argument[SIM_CALL_BYTES];
@@ -227,7 +239,8 @@ bool sim_return(struct sim_warp *warp, struct sim_split *split) {
   for (size_t i = 0; i < callee->result_count; i++, result += SIM_CALL_STRIDE) {
     const struct sim_formal *formal = &callee->results[i];
     if (formal->reg >= 0 && result[SIM_CALL_IS_SLOT]) {
-      if (result[SIM_CALL_BYTES] != formal->width) return fail(warp, split, call, "a result is of the wrong width");
+      if (result[SIM_CALL_BYTES] != formal->width)
+        return fail(warp, split, call, "a result is of the wrong width");
       copy_slot(sim_operand(warp, result[SIM_CALL_VALUE]), from + formal->reg, formal->width, same);
     } else if (formal->reg < 0 && !result[SIM_CALL_IS_SLOT]) {
       uint32_t bytes = (uint32_t)result[SIM_CALL_BYTES];

@@ -1,4 +1,5 @@
-// Layout of a call's list in module->lists: a header, then arguments and results of SIM_CALL_STRIDE numbers each.
+// Layout of a call's list in module->lists: a header, then arguments and results of SIM_CALL_STRIDE numbers
+// each.
 #ifndef RED_SIM_CALL_H
 #define RED_SIM_CALL_H
 

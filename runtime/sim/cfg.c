@@ -1,5 +1,5 @@
-// Immediate post-dominators of branches: where lanes that part there meet again. The iterative method of Cooper,
-// Harvey and Kennedy on the reversed graph of basic blocks.
+// Immediate post-dominators of branches: where lanes that part there meet again. The iterative method of
+// Cooper, Harvey and Kennedy on the reversed graph of basic blocks.
 #include "runtime/sim/internal.h"
 
 #include <stdlib.h>
@@ -16,8 +16,8 @@ struct graph {
 };
 
 static bool ends_block(const struct sim_op *op) {
-  return op->kind == SIM_OP_BRANCH || op->kind == SIM_OP_BRANCH_INDEX || op->kind == SIM_OP_RETURN || op->kind == SIM_OP_EXIT ||
-         op->kind == SIM_OP_TRAP;
+  return op->kind == SIM_OP_BRANCH || op->kind == SIM_OP_BRANCH_INDEX || op->kind == SIM_OP_RETURN ||
+         op->kind == SIM_OP_EXIT || op->kind == SIM_OP_TRAP;
 }
 
 // Calls `visit` for each successor of a block.
@@ -29,7 +29,8 @@ static uint32_t successor(const struct graph *graph, uint32_t block, uint32_t in
     return index == 1 && op->guard != SIM_NO_GUARD ? next : SIM_NONE;
   }
   if (op->kind == SIM_OP_BRANCH_INDEX) {
-    if (index < op->immediate) return graph->block[(uint32_t)graph->module->lists[op->target + index] - graph->start];
+    if (index < op->immediate)
+      return graph->block[(uint32_t)graph->module->lists[op->target + index] - graph->start];
     return index == op->immediate && op->guard != SIM_NO_GUARD ? next : SIM_NONE;
   }
   if (op->kind == SIM_OP_RETURN || op->kind == SIM_OP_EXIT || op->kind == SIM_OP_TRAP) {
@@ -59,7 +60,8 @@ static bool sort_blocks(struct graph *graph) {
     for (uint32_t i = 0, to; (to = successor(graph, b, i)) != SIM_NONE; i++) begin[to + 1]++, edges++;
   }
   for (uint32_t b = 0; b <= count; b++) begin[b + 1] += begin[b];
-  uint32_t *from = calloc(edges + 1, sizeof *from), *at = calloc(count + 1, sizeof *at), *stack = calloc(count + 2, sizeof *stack);
+  uint32_t *from = calloc(edges + 1, sizeof *from), *at = calloc(count + 1, sizeof *at),
+           *stack = calloc(count + 2, sizeof *stack);
   bool is_ready = from && at && stack;
   if (is_ready) {
     for (uint32_t b = 0; b < count; b++) {
@@ -139,7 +141,8 @@ bool sim_joins(struct sim_module *module, const struct sim_function *function) {
     find_dominators(&graph);
     for (uint32_t b = 0; b < graph.count; b++) {
       struct sim_op *op = &module->ops[graph.first[b + 1] - 1];
-      bool is_split = (op->kind == SIM_OP_BRANCH && op->guard != SIM_NO_GUARD) || op->kind == SIM_OP_BRANCH_INDEX;
+      bool is_split =
+          (op->kind == SIM_OP_BRANCH && op->guard != SIM_NO_GUARD) || op->kind == SIM_OP_BRANCH_INDEX;
       uint32_t to = graph.idom[b];
       if (is_split && to != SIM_NONE && to != graph.count) op->join = graph.first[to];
     }

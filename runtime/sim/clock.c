@@ -8,7 +8,8 @@ static bool checks_races(const struct sim_warp *warp) {
 }
 
 // Whether `lane` of `warp` knows lanes of a warp of its own block by barriers and warp synchronisation.
-static bool knows(const struct sim_warp *warp, uint32_t lane, uint32_t other, uint32_t lanes, uint32_t epoch) {
+static bool knows(const struct sim_warp *warp, uint32_t lane, uint32_t other, uint32_t lanes,
+                  uint32_t epoch) {
   if (other != warp->index) return epoch <= warp->rows[other];
   lanes &= ~(1u << lane);
   if (lanes == 0 || epoch <= warp->known) return true;
@@ -82,7 +83,8 @@ void sim_clock_end(struct sim_block *block) {
   block->item_count = 0;
 }
 
-// ---- Clocks ------------------------------------------------------------------------------------------------
+// ---- Clocks
+// ------------------------------------------------------------------------------------------------
 
 static bool add_part(struct sim_clock *clock, uint32_t warp, uint32_t mask, uint32_t epoch, uint32_t exists) {
   if (mask == 0 || epoch <= clock->rows[warp]) return true;
@@ -119,8 +121,8 @@ static void add_reference(struct sim_clock *clock, struct sim_log *log, size_t l
   clock->references[clock->reference_count++] = (struct sim_reference){log, length};
 }
 
-// What lanes `mask` of a warp know now, where they know the same but for themselves; each lane's own accesses are
-// added when it publishes the clock.
+// What lanes `mask` of a warp know now, where they know the same but for themselves; each lane's own accesses
+// are added when it publishes the clock.
 static struct sim_clock *clock_now(const struct sim_warp *warp, uint32_t mask, enum sim_scope scope) {
   struct sim_block *block = warp->block;
   struct sim_clock *clock = calloc(1, sizeof *clock);
@@ -147,8 +149,8 @@ static struct sim_clock *clock_now(const struct sim_warp *warp, uint32_t mask, e
 static void add_item(struct sim_block *block, struct sim_item item) {
   for (size_t i = block->item_count; i-- > 0;) {
     struct sim_item *old = &block->items[i];
-    if (old->log != item.log || old->length != item.length || old->is_pending != item.is_pending || old->warp != item.warp ||
-        old->scope != item.scope) {
+    if (old->log != item.log || old->length != item.length || old->is_pending != item.is_pending ||
+        old->warp != item.warp || old->scope != item.scope) {
       continue;
     }
     if (old->epoch == item.epoch) {
@@ -178,7 +180,8 @@ void sim_clock_fence(struct sim_warp *warp, uint32_t mask, enum sim_scope scope)
     SIM_EACH_BIT(mask, l) lanes |= (uint32_t)item_is_known(warp, l, &item) << l;
     if (!lanes) continue;
     uint8_t narrower = item.scope < scope ? item.scope : (uint8_t)scope;
-    add_item(block, (struct sim_item){item.log, item.length, warp->index, lanes, warp->epoch, false, narrower});
+    add_item(block,
+             (struct sim_item){item.log, item.length, warp->index, lanes, warp->epoch, false, narrower});
   }
   // Release: what the lanes know now is what later strong writes publish.
   warp->has_released = true;
@@ -199,7 +202,8 @@ void sim_clock_fence(struct sim_warp *warp, uint32_t mask, enum sim_scope scope)
   }
 }
 
-// ---- Synchronisation ---------------------------------------------------------------------------------------
+// ---- Synchronisation
+// ---------------------------------------------------------------------------------------
 
 // Adds what lanes of a warp have fenced to a joint clock, made on first use.
 static void join_released(struct sim_warp *warp, uint32_t mask, struct sim_clock **joint) {
@@ -326,5 +330,6 @@ void sim_clock_acquire(struct sim_warp *warp, const struct sim_op *op, uint32_t 
   struct sim_log *log = sim_log_find(warp->block->launch->sync, key_of(warp, address), &length);
   if (!log) return;
   bool is_pending = !(op->order & SIM_ACQUIRE);
-  add_item(warp->block, (struct sim_item){log, length, warp->index, 1u << lane, warp->epoch, is_pending, op->scope});
+  add_item(warp->block,
+           (struct sim_item){log, length, warp->index, 1u << lane, warp->epoch, is_pending, op->scope});
 }

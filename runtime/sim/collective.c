@@ -3,18 +3,21 @@
 
 #include <stdio.h>
 
-static bool is_warp_barrier(const struct sim_op *op) { return op->sub == SIM_WARP_BARRIER; }
+static bool is_warp_barrier(const struct sim_op *op) {
+  return op->sub == SIM_WARP_BARRIER;
+}
 
 // Whether the lanes of a waiting split may meet those at `pc` in `frame`.
-static bool may_meet(const struct sim_warp *warp, const struct sim_split *split, uint32_t pc, uint32_t frame) {
+static bool may_meet(const struct sim_warp *warp, const struct sim_split *split, uint32_t pc,
+                     uint32_t frame) {
   if (split->state != SIM_WAIT_COLLECTIVE) return false;
   const struct sim_op *ops = warp->module->ops;
   if (is_warp_barrier(&ops[pc])) return is_warp_barrier(&ops[split->pc]);
   return split->pc == pc && split->frame == frame;
 }
 
-static void find_lane(struct sim_warp *warp, const struct sim_op *op, enum sim_kind kind, uint32_t lane, const char *text,
-                      uint32_t number, const char *story) {
+static void find_lane(struct sim_warp *warp, const struct sim_op *op, enum sim_kind kind, uint32_t lane,
+                      const char *text, uint32_t number, const char *story) {
   struct sim_where at = {.warp = warp, .op = op, .lane = lane};
   sim_find(warp->block->launch, kind, &at, text, warp->masks[lane], number, story);
 }
@@ -24,7 +27,8 @@ static void check_masks(struct sim_warp *warp, const struct sim_op *op, uint32_t
   SIM_EACH_BIT(lanes, l) {
     uint32_t mask = warp->masks[l];
     if (!(mask >> l & 1)) {
-      find_lane(warp, op, SIM_OUTSIDE_MASK, l, "mask 0x%08x does not name lane %u, which executes it%s", l, "");
+      find_lane(warp, op, SIM_OUTSIDE_MASK, l, "mask 0x%08x does not name lane %u, which executes it%s", l,
+                "");
     }
     uint32_t absent = mask & ~warp->exists, exited = mask & warp->exists & ~warp->live;
     if (absent) {
@@ -44,8 +48,8 @@ static void check_unequal(struct sim_warp *warp, const struct sim_op *op, uint32
     SIM_EACH_BIT(named, k) {
       if (warp->masks[k] == warp->masks[l] || !(warp->masks[k] >> l & 1)) continue;
       struct sim_where at = {.warp = warp, .op = op, .lane = l};
-      sim_find(warp->block->launch, SIM_UNEQUAL_MASKS, &at, "mask 0x%08x, but lane %u, which it names, gives 0x%08x",
-               warp->masks[l], k, warp->masks[k]);
+      sim_find(warp->block->launch, SIM_UNEQUAL_MASKS, &at,
+               "mask 0x%08x, but lane %u, which it names, gives 0x%08x", warp->masks[l], k, warp->masks[k]);
       return;
     }
   }
@@ -110,7 +114,8 @@ static bool try_release(struct sim_warp *warp, uint32_t pc, uint32_t frame) {
   return false;
 }
 
-bool sim_collective_arrive(struct sim_warp *warp, struct sim_split *split, const struct sim_op *op, uint32_t mask) {
+bool sim_collective_arrive(struct sim_warp *warp, struct sim_split *split, const struct sim_op *op,
+                           uint32_t mask) {
   const sim_u32 *masks = sim_r32(warp, op->f);
   uint32_t first = masks[__builtin_ctz(mask)], differs = 0;
   SIM_EACH(mask, l, {
@@ -145,7 +150,8 @@ bool sim_collective_force(struct sim_warp *warp) {
     const struct sim_op *op = &warp->module->ops[pc];
     bool is_unequal = false;
     SIM_EACH_BIT(lanes, l) {
-      SIM_EACH_BIT(warp->masks[l] & lanes, k) is_unequal |= warp->masks[k] != warp->masks[l] && warp->masks[k] >> l & 1;
+      SIM_EACH_BIT(warp->masks[l] & lanes, k)
+      is_unequal |= warp->masks[k] != warp->masks[l] && warp->masks[k] >> l & 1;
     }
     check_unequal(warp, op, lanes);
     if (!is_unequal) {
@@ -154,7 +160,8 @@ bool sim_collective_force(struct sim_warp *warp) {
       char story[96] = "";
       uint32_t number = missing ? (uint32_t)__builtin_ctz(missing) : lane;
       sim_lane_story(warp, number, story, sizeof story);
-      find_lane(warp, op, SIM_MISSING_LANE, lane, "mask 0x%08x names lane %u, which never comes: it %s", number, story);
+      find_lane(warp, op, SIM_MISSING_LANE, lane, "mask 0x%08x names lane %u, which never comes: it %s",
+                number, story);
     }
     check_masks(warp, op, lanes);
     release(warp, pc, frame, lanes);

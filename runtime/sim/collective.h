@@ -1,4 +1,5 @@
-// Handlers of warp instructions. Each runs once for all lanes that take part; warp->masks holds the mask each gave.
+// Handlers of warp instructions. Each runs once for all lanes that take part; warp->masks holds the mask each
+// gave.
 #ifndef RED_SIM_COLLECTIVE_H
 #define RED_SIM_COLLECTIVE_H
 

@@ -5,14 +5,14 @@
 #define HANDLER(name) static void name(struct sim_warp *warp, const struct sim_op *op, uint32_t mask)
 
 // Fast forms.
-#define CAST(fn, W, D, expr)                                                                                       \
-  HANDLER(fn) {                                                                                                    \
-    const W *pa = (const W *)(void *)sim_operand(warp, op->a);                                                     \
-    D *pd = (D *)(void *)sim_operand(warp, op->d);                                                                 \
-    SIM_EACH(mask, l, {                                                                                            \
-      W a = pa[l];                                                                                                 \
-      pd[l] = expr;                                                                                                \
-    });                                                                                                            \
+#define CAST(fn, W, D, expr)                                                                                 \
+  HANDLER(fn) {                                                                                              \
+    const W *pa = (const W *)(void *)sim_operand(warp, op->a);                                               \
+    D *pd = (D *)(void *)sim_operand(warp, op->d);                                                           \
+    SIM_EACH(mask, l, {                                                                                      \
+      W a = pa[l];                                                                                           \
+      pd[l] = expr;                                                                                          \
+    });                                                                                                      \
   }
 CAST(u64_u32, sim_u32, sim_u64, a)
 CAST(s64_s32, sim_u32, sim_u64, (uint64_t)(int64_t)(int32_t)a)
@@ -24,9 +24,15 @@ CAST(f32_s32, sim_u32, sim_f32, (float)(int32_t)a)
 CAST(f32_u32, sim_u32, sim_f32, (float)a)
 CAST(f64_f32, sim_f32, sim_f64, a == a ? (double)a : sim_double(SIM_NAN64))
 
-static bool is_float(enum sim_type type) { return sim_type_kind(type) == SIM_KIND_F; }
-static bool is_signed(enum sim_type type) { return sim_type_kind(type) == SIM_KIND_S; }
-static bool is_half(enum sim_type type) { return type == SIM_F16 || type == SIM_F16X2; }
+static bool is_float(enum sim_type type) {
+  return sim_type_kind(type) == SIM_KIND_F;
+}
+static bool is_signed(enum sim_type type) {
+  return sim_type_kind(type) == SIM_KIND_S;
+}
+static bool is_half(enum sim_type type) {
+  return type == SIM_F16 || type == SIM_F16X2;
+}
 
 static struct sim_format format_of(enum sim_type type) {
   return type == SIM_F32 ? sim_single : is_half(type) ? sim_half : sim_bfloat;
@@ -65,7 +71,8 @@ static double round_integral(double value, enum sim_rounding rounding) {
   return value;
 }
 
-static uint64_t float_to_integer(double value, enum sim_type from, enum sim_type to, enum sim_rounding rounding) {
+static uint64_t float_to_integer(double value, enum sim_type from, enum sim_type to,
+                                 enum sim_rounding rounding) {
   unsigned width = sim_type_bits(to);
   if (value != value) return from == SIM_F64 || width == 64 ? UINT64_C(1) << (width - 1) : 0;
   value = round_integral(value, rounding);
@@ -218,11 +225,13 @@ void sim_decode_cvt(struct sim_decoder *decoder) {
   enum sim_type both[2] = {to, from};
   for (int i = 0; i < 2; i++) {
     enum sim_type_kind kind = sim_type_kind(both[i]);
-    bool is_plain = (kind == SIM_KIND_U || kind == SIM_KIND_S || kind == SIM_KIND_F) && both[i] != SIM_F16X2 &&
-                    both[i] != SIM_BF16X2 && both[i] != SIM_F32X2 && both[i] != SIM_U16X2 && both[i] != SIM_S16X2;
+    bool is_plain = (kind == SIM_KIND_U || kind == SIM_KIND_S || kind == SIM_KIND_F) &&
+                    both[i] != SIM_F16X2 && both[i] != SIM_BF16X2 && both[i] != SIM_F32X2 &&
+                    both[i] != SIM_U16X2 && both[i] != SIM_S16X2;
     if (!is_plain) sim_fail(decoder, "'cvt' does not take the type .%s", sim_type_name(both[i]));
   }
-  if (is_float(from) && !is_float(to) && !op->is_nan) sim_fail(decoder, "'cvt' to an integer needs .rni, .rzi, .rmi or .rpi");
+  if (is_float(from) && !is_float(to) && !op->is_nan)
+    sim_fail(decoder, "'cvt' to an integer needs .rni, .rzi, .rmi or .rpi");
   bool is_narrowing = is_float(to) && (!is_float(from) || sim_type_bits(to) < sim_type_bits(from));
   if (is_narrowing && !has_rounding) sim_fail(decoder, "this 'cvt' needs a rounding such as .rn");
   if (is_narrowing && rounding == SIM_RNA) sim_fail(decoder, "'.rna' is not supported here");

@@ -13,7 +13,8 @@ const struct sim_opcode sim_opcodes[] = {
 };
 const size_t sim_opcode_count = sizeof sim_opcodes / sizeof *sim_opcodes;
 
-// ---- Declarations ------------------------------------------------------------------------------------------
+// ---- Declarations
+// ------------------------------------------------------------------------------------------
 
 struct sim_declared sim_declaration(struct sim_decoder *decoder, const struct ptx_variable *variable) {
   struct sim_declared declared = {SIM_NO_TYPE, 0, 1, false};
@@ -32,10 +33,12 @@ struct sim_declared sim_declaration(struct sim_decoder *decoder, const struct pt
     } else if (strcmp(dot->text, "ptr") == 0) {
       declared.is_pointer = true;
     } else if (!declared.is_pointer) {
-      sim_fail_at(decoder, variable->place, "unknown '.%s' in the declaration of '%s'", dot->text, variable->name);
+      sim_fail_at(decoder, variable->place, "unknown '.%s' in the declaration of '%s'", dot->text,
+                  variable->name);
     }
   }
-  if (declared.type == SIM_NO_TYPE) sim_fail_at(decoder, variable->place, "'%s' is declared without a type", variable->name);
+  if (declared.type == SIM_NO_TYPE)
+    sim_fail_at(decoder, variable->place, "'%s' is declared without a type", variable->name);
   uint64_t natural = (sim_type_bits(declared.type) + 7) / 8 * declared.vector;
   // After .ptr the alignment is that of the memory pointed to.
   if (declared.alignment == 0 || declared.is_pointer) declared.alignment = natural;
@@ -62,10 +65,10 @@ static char *copy_name(struct sim_decoder *decoder, const char *name) {
   return copy;
 }
 
-// Writes the constants of an initialiser in order. The recursion of nested lists is an explicit walk over one level:
-// PTX arrays of arrays nest, so lists are flattened with a stack of at most 8.
-static void initialise(struct sim_decoder *decoder, const struct ptx_variable *variable, struct sim_variable *out,
-                       const struct sim_declared *declared) {
+// Writes the constants of an initialiser in order. The recursion of nested lists is an explicit walk over one
+// level: PTX arrays of arrays nest, so lists are flattened with a stack of at most 8.
+static void initialise(struct sim_decoder *decoder, const struct ptx_variable *variable,
+                       struct sim_variable *out, const struct sim_declared *declared) {
   uint64_t each = (sim_type_bits(declared->type) + 7) / 8, at = 0, room = out->bytes;
   const struct ptx_operand *stack[8];
   size_t depth = 0;
@@ -112,13 +115,15 @@ static void initialise(struct sim_decoder *decoder, const struct ptx_variable *v
 }
 
 // Declares a variable in global, constant or shared memory, of the module or of a function.
-static void declare_variable(struct sim_decoder *decoder, const struct ptx_variable *variable, struct sim_table *table) {
+static void declare_variable(struct sim_decoder *decoder, const struct ptx_variable *variable,
+                             struct sim_table *table) {
   struct sim_declared declared = sim_declaration(decoder, variable);
   struct sim_module *module = decoder->module;
   enum sim_space space = SIM_SPACE_GLOBAL;
   if (strcmp(variable->space, "shared") == 0) space = SIM_SPACE_SHARED;
   if (strcmp(variable->space, "const") == 0) space = SIM_SPACE_CONST;
-  if (variable->has_range) sim_fail_at(decoder, variable->place, "only registers are declared as name<count>");
+  if (variable->has_range)
+    sim_fail_at(decoder, variable->place, "only registers are declared as name<count>");
   if (space == SIM_SPACE_SHARED && variable->initial) {
     sim_fail_at(decoder, variable->place, "shared memory takes no initial value");
   }
@@ -126,25 +131,28 @@ static void declare_variable(struct sim_decoder *decoder, const struct ptx_varia
   struct sim_symbol *old = sim_table_find(table, decoder->scope, variable->name, length);
   bool is_extern = variable->linkage && strcmp(variable->linkage, "extern") == 0;
   if (old && is_extern) return;
-  module->variables = sim_grow(decoder, module->variables, &decoder->variable_room, module->variable_count + 1,
-                               sizeof *module->variables);
+  module->variables = sim_grow(decoder, module->variables, &decoder->variable_room,
+                               module->variable_count + 1, sizeof *module->variables);
   struct sim_variable *out = &module->variables[module->variable_count];
   memset(out, 0, sizeof *out);
   out->name = copy_name(decoder, variable->name);
   uint32_t index = (uint32_t)module->variable_count++;
   out->space = space;
   out->alignment = declared.alignment;
-  out->is_dynamic = space == SIM_SPACE_SHARED && (variable->is_open_array || (is_extern && variable->elements == 0));
+  out->is_dynamic =
+      space == SIM_SPACE_SHARED && (variable->is_open_array || (is_extern && variable->elements == 0));
   out->bytes = variable_bytes(decoder, variable, &declared, UINT64_C(1) << 38);
   if (is_extern && space != SIM_SPACE_SHARED) {
     sim_fail_at(decoder, variable->place, "'%s' is not defined in this module", variable->name);
   }
-  struct sim_symbol *symbol = sim_symbol_add(decoder, table, variable->place, variable->name, length, SIM_SYMBOL_VARIABLE);
+  struct sim_symbol *symbol =
+      sim_symbol_add(decoder, table, variable->place, variable->name, length, SIM_SYMBOL_VARIABLE);
   symbol->value = index;
   symbol->bytes = out->bytes;
   symbol->type = declared.type;
   if (variable->is_open_array && variable->initial && space != SIM_SPACE_SHARED) {
-    uint64_t count = variable->initial->kind == PTX_LIST && variable->initial->items ? variable->initial->items->count : 1;
+    uint64_t count =
+        variable->initial->kind == PTX_LIST && variable->initial->items ? variable->initial->items->count : 1;
     out->bytes = count * ((sim_type_bits(declared.type) + 7) / 8);
   }
   if (variable->initial) initialise(decoder, variable, out, &declared);
@@ -156,7 +164,8 @@ static struct sim_symbol *declare_framed(struct sim_decoder *decoder, const stru
   struct sim_declared declared = sim_declaration(decoder, variable);
   *bytes = variable_bytes(decoder, variable, &declared, MOST_LOCAL);
   uint64_t offset = (decoder->function->local_bytes + declared.alignment - 1) & ~(declared.alignment - 1);
-  if (offset + *bytes > MOST_LOCAL) sim_fail_at(decoder, variable->place, "'%s' is too large", variable->name);
+  if (offset + *bytes > MOST_LOCAL)
+    sim_fail_at(decoder, variable->place, "'%s' is too large", variable->name);
   struct sim_symbol *symbol = sim_symbol_add(decoder, &decoder->local, variable->place, variable->name,
                                              strlen(variable->name), SIM_SYMBOL_FRAME);
   symbol->value = offset;
@@ -168,11 +177,12 @@ static struct sim_symbol *declare_framed(struct sim_decoder *decoder, const stru
 
 static struct sim_symbol *declare_register(struct sim_decoder *decoder, const struct ptx_variable *variable) {
   struct sim_declared declared = sim_declaration(decoder, variable);
-  if (declared.vector > 4) sim_fail_at(decoder, variable->place, "a vector register has two or four elements");
+  if (declared.vector > 4)
+    sim_fail_at(decoder, variable->place, "a vector register has two or four elements");
   if (variable->is_array) sim_fail_at(decoder, variable->place, "a register is no array");
-  struct sim_symbol *symbol = sim_symbol_add(decoder, &decoder->local, variable->place, variable->name,
-                                             strlen(variable->name),
-                                             variable->has_range ? SIM_SYMBOL_RANGE : SIM_SYMBOL_REGISTER);
+  struct sim_symbol *symbol =
+      sim_symbol_add(decoder, &decoder->local, variable->place, variable->name, strlen(variable->name),
+                     variable->has_range ? SIM_SYMBOL_RANGE : SIM_SYMBOL_REGISTER);
   symbol->type = declared.type;
   symbol->vector = declared.vector;
   symbol->count = variable->has_range ? variable->range : 1;
@@ -197,20 +207,23 @@ static void declare_in_function(struct sim_decoder *decoder, const struct ptx_va
   }
 }
 
-// ---- Functions ---------------------------------------------------------------------------------------------
+// ---- Functions
+// ---------------------------------------------------------------------------------------------
 
 // Parameters of an entry: the layout of its blob.
 static void entry_parameters(struct sim_decoder *decoder, const struct ptx_function *function) {
   struct sim_function *out = decoder->function;
   size_t count = 0;
-  for (const struct ptx_variable *variable = function->parameters; variable; variable = variable->next) count++;
+  for (const struct ptx_variable *variable = function->parameters; variable; variable = variable->next)
+    count++;
   out->entry_parameters = calloc(count + 1, sizeof *out->entry_parameters);
   if (!out->entry_parameters) sim_fail(decoder, "out of memory");
   out->entry.parameters = out->entry_parameters;
   uint64_t offset = 0;
   for (const struct ptx_variable *variable = function->parameters; variable; variable = variable->next) {
     struct sim_declared declared = sim_declaration(decoder, variable);
-    if (strcmp(variable->space, "param") != 0) sim_fail_at(decoder, variable->place, "a kernel's parameters are .param");
+    if (strcmp(variable->space, "param") != 0)
+      sim_fail_at(decoder, variable->place, "a kernel's parameters are .param");
     uint64_t bytes = variable_bytes(decoder, variable, &declared, 1u << 20);
     offset = (offset + declared.alignment - 1) & ~(declared.alignment - 1);
     struct sim_symbol *symbol = sim_symbol_add(decoder, &decoder->local, variable->place, variable->name,
@@ -227,12 +240,14 @@ static void entry_parameters(struct sim_decoder *decoder, const struct ptx_funct
     parameter->is_array = variable->is_array;
     parameter->is_float = sim_type_kind(declared.type) == SIM_KIND_F;
     offset += bytes;
-    if (offset > 1u << 20) sim_fail_at(decoder, variable->place, "the parameters of '%s' are too large", function->name);
+    if (offset > 1u << 20)
+      sim_fail_at(decoder, variable->place, "the parameters of '%s' are too large", function->name);
   }
   out->entry.parameter_bytes = offset;
 }
 
-static struct sim_formal *formals(struct sim_decoder *decoder, const struct ptx_variable *list, size_t *count) {
+static struct sim_formal *formals(struct sim_decoder *decoder, const struct ptx_variable *list,
+                                  size_t *count) {
   size_t total = 0;
   for (const struct ptx_variable *variable = list; variable; variable = variable->next) total++;
   struct sim_formal *out = calloc(total + 1, sizeof *out);
@@ -244,7 +259,8 @@ static struct sim_formal *formals(struct sim_decoder *decoder, const struct ptx_
   return out;
 }
 
-static void declare_formals(struct sim_decoder *decoder, const struct ptx_variable *list, struct sim_formal *out) {
+static void declare_formals(struct sim_decoder *decoder, const struct ptx_variable *list,
+                            struct sim_formal *out) {
   size_t i = 0;
   for (const struct ptx_variable *variable = list; variable; variable = variable->next, i++) {
     if (strcmp(variable->space, "reg") == 0) {
@@ -265,7 +281,8 @@ static void declare_formals(struct sim_decoder *decoder, const struct ptx_variab
   }
 }
 
-static void tuning(struct sim_decoder *decoder, const struct ptx_function *function, struct sim_entry *entry) {
+static void tuning(struct sim_decoder *decoder, const struct ptx_function *function,
+                   struct sim_entry *entry) {
   for (const struct ptx_tuning *tuning = function->tuning; tuning; tuning = tuning->next) {
     uint32_t value[3];
     for (int i = 0; i < 3; i++) {
@@ -327,7 +344,9 @@ static void find_labels(struct sim_decoder *decoder, const struct ptx_function *
 }
 
 // The source line that findings at this instruction name.
-static int statement_loc(const struct sim_decoder *decoder) { return decoder->statement->loc; }
+static int statement_loc(const struct sim_decoder *decoder) {
+  return decoder->statement->loc;
+}
 
 static struct sim_op *new_op(struct sim_decoder *decoder) {
   struct sim_module *module = decoder->module;
@@ -364,7 +383,8 @@ static void decode_instruction(struct sim_decoder *decoder, const struct ptx_sta
   decoder->dot_count = 0;
   memset(decoder->taken, 0, sizeof decoder->taken);
   for (struct ptx_dot *dot = instruction->modifiers; dot; dot = dot->next) {
-    if (decoder->dot_count == sizeof decoder->dots / sizeof *decoder->dots) sim_fail(decoder, "too many modifiers");
+    if (decoder->dot_count == sizeof decoder->dots / sizeof *decoder->dots)
+      sim_fail(decoder, "too many modifiers");
     decoder->dots[decoder->dot_count++] = dot;
   }
   const struct sim_opcode *opcode = find_opcode(instruction->opcode);
@@ -459,7 +479,8 @@ static void decode_function(struct sim_decoder *decoder, const struct ptx_functi
 static void declare_functions(struct sim_decoder *decoder) {
   struct sim_module *module = decoder->module;
   size_t count = 0;
-  for (const struct ptx_function *function = decoder->unit->functions; function; function = function->next) count++;
+  for (const struct ptx_function *function = decoder->unit->functions; function; function = function->next)
+    count++;
   module->functions = calloc(count + 1, sizeof *module->functions);
   module->entries = calloc(count + 1, sizeof *module->entries);
   if (!module->functions || !module->entries) sim_fail(decoder, "out of memory");
@@ -473,8 +494,8 @@ static void declare_functions(struct sim_decoder *decoder) {
         sim_fail_at(decoder, function->place, "'%s' is declared twice", function->name);
       }
     } else {
-      symbol = sim_symbol_add(decoder, &decoder->global, function->place, function->name, strlen(function->name),
-                              SIM_SYMBOL_FUNCTION);
+      symbol = sim_symbol_add(decoder, &decoder->global, function->place, function->name,
+                              strlen(function->name), SIM_SYMBOL_FUNCTION);
       symbol->value = module->function_count;
       out = &module->functions[module->function_count++];
       out->name = copy_name(decoder, function->name);
@@ -500,7 +521,8 @@ static void copy_locs(struct sim_decoder *decoder) {
   struct sim_module *module = decoder->module;
   const struct ptx_unit *unit = decoder->unit;
   size_t bytes = 1, count = 0;
-  for (const struct ptx_file *file = unit->files; file; file = file->next) bytes += strlen(file->name) + 1, count++;
+  for (const struct ptx_file *file = unit->files; file; file = file->next)
+    bytes += strlen(file->name) + 1, count++;
   module->strings = calloc(bytes, 1);
   module->locs = calloc(unit->loc_count + 1, sizeof *module->locs);
   const char **names = calloc(count + 1, sizeof *names);
@@ -540,14 +562,16 @@ static void copy_locs(struct sim_decoder *decoder) {
 static void decode_module(struct sim_decoder *decoder) {
   struct ptx_unit *unit = decoder->unit;
   struct sim_module *module = decoder->module;
-  if (unit->address_size != 0 && unit->address_size != 64) sim_fail(decoder, "only '.address_size 64' is supported");
+  if (unit->address_size != 0 && unit->address_size != 64)
+    sim_fail(decoder, "only '.address_size 64' is supported");
   if (unit->target && strncmp(unit->target, "sm_", 3) == 0) module->target = atoi(unit->target + 3);
   sim_constant(decoder, 0, 0, 128); // sim_zero
   copy_locs(decoder);
   open_scope(decoder, 0);
   declare_functions(decoder);
   for (const struct ptx_variable *variable = unit->variables; variable; variable = variable->next) {
-    if (strcmp(variable->space, "reg") == 0 || strcmp(variable->space, "local") == 0 || strcmp(variable->space, "param") == 0) {
+    if (strcmp(variable->space, "reg") == 0 || strcmp(variable->space, "local") == 0 ||
+        strcmp(variable->space, "param") == 0) {
       sim_fail_at(decoder, variable->place, ".%s variables belong into a function", variable->space);
     }
     declare_variable(decoder, variable, &decoder->global);
@@ -570,7 +594,8 @@ static void decoder_free(struct sim_decoder *decoder) {
   free(decoder->constant_buckets);
 }
 
-struct sim_module *sim_module_parse(const char *text, size_t length, const char *name, struct sim_error *error) {
+struct sim_module *sim_module_parse(const char *text, size_t length, const char *name,
+                                    struct sim_error *error) {
   struct sim_error unused;
   if (!error) error = &unused;
   memset(error, 0, sizeof *error);

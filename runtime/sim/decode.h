@@ -1,5 +1,5 @@
-// The decoder: from the reader's tree to the program that the interpreter runs. One sim_decoder decodes a module;
-// the functions that sim_opcodes names decode one instruction each, into the decoder's current op.
+// The decoder: from the reader's tree to the program that the interpreter runs. One sim_decoder decodes a
+// module; the functions that sim_opcodes names decode one instruction each, into the decoder's current op.
 #ifndef RED_SIM_DECODE_H
 #define RED_SIM_DECODE_H
 
@@ -11,13 +11,13 @@
 // What a name stands for. Registers declared as name<count> are one symbol.
 enum sim_symbol_kind {
   SIM_SYMBOL_REGISTER,
-  SIM_SYMBOL_RANGE,    // of registers
-  SIM_SYMBOL_VARIABLE, // index into module->variables
-  SIM_SYMBOL_FRAME,    // offset in the frame's local memory
+  SIM_SYMBOL_RANGE,     // of registers
+  SIM_SYMBOL_VARIABLE,  // index into module->variables
+  SIM_SYMBOL_FRAME,     // offset in the frame's local memory
   SIM_SYMBOL_PARAMETER, // offset in the kernel's parameters
-  SIM_SYMBOL_FUNCTION, // index
-  SIM_SYMBOL_LABEL,    // instruction
-  SIM_SYMBOL_TARGETS,  // list
+  SIM_SYMBOL_FUNCTION,  // index
+  SIM_SYMBOL_LABEL,     // instruction
+  SIM_SYMBOL_TARGETS,   // list
   SIM_SYMBOL_PROTOTYPE,
 };
 
@@ -27,11 +27,11 @@ struct sim_symbol {
   uint32_t scope;
   enum sim_symbol_kind kind;
   enum sim_type type;
-  uint64_t value;    // index, offset or instruction
+  uint64_t value; // index, offset or instruction
   uint64_t bytes;
   uint32_t vector;
-  int32_t slot;      // of a register, 0 until it is used
-  int32_t *slots;    // of a range
+  int32_t slot;   // of a register, 0 until it is used
+  int32_t *slots; // of a range
   uint64_t count;
   const struct ptx_statement *statement;
 };
@@ -102,12 +102,14 @@ const struct ptx_operand *sim_operand_at(struct sim_decoder *decoder, size_t ind
 // An error unless the instruction has `least` to `most` operands.
 void sim_operand_count(struct sim_decoder *decoder, size_t least, size_t most);
 
-// A source of the type's width: register or constant. `is_loose` lets the register be wider, as cvt and st do.
+// A source of the type's width: register or constant. `is_loose` lets the register be wider, as cvt and st
+// do.
 int32_t sim_source_of(struct sim_decoder *decoder, const struct ptx_operand *operand, enum sim_type type);
 int32_t sim_source(struct sim_decoder *decoder, size_t index, enum sim_type type);
 int32_t sim_result(struct sim_decoder *decoder, size_t index, enum sim_type type);
 int32_t sim_result_of(struct sim_decoder *decoder, const struct ptx_operand *operand, enum sim_type type);
-// A register of at least the type's width; its width in bits (1, 32, 64, 128) in *width and its declared type.
+// A register of at least the type's width; its width in bits (1, 32, 64, 128) in *width and its declared
+// type.
 int32_t sim_register_loose(struct sim_decoder *decoder, const struct ptx_operand *operand, enum sim_type type,
                            uint8_t *width, enum sim_type *declared);
 // A predicate source, perhaps negated.
@@ -128,9 +130,11 @@ uint32_t sim_list(struct sim_decoder *decoder, const int32_t *items, size_t coun
 
 struct sim_symbol *sim_symbol_find(struct sim_decoder *decoder, const char *name);
 struct sim_symbol *sim_label_find(struct sim_decoder *decoder, const char *name);
-struct sim_symbol *sim_symbol_add(struct sim_decoder *decoder, struct sim_table *table, struct ptx_place place,
-                                  const char *name, size_t length, enum sim_symbol_kind kind);
-struct sim_symbol *sim_table_find(const struct sim_table *table, uint32_t scope, const char *name, size_t length);
+struct sim_symbol *sim_symbol_add(struct sim_decoder *decoder, struct sim_table *table,
+                                  struct ptx_place place, const char *name, size_t length,
+                                  enum sim_symbol_kind kind);
+struct sim_symbol *sim_table_find(const struct sim_table *table, uint32_t scope, const char *name,
+                                  size_t length);
 // A slot for a register of the type in the current function's frame.
 int32_t sim_slot_new(struct sim_decoder *decoder, enum sim_type type);
 // The type, alignment and vector length that a declaration's dotted words say.

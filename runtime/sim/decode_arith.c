@@ -1,5 +1,5 @@
-// Decodes arithmetic, logic, comparison and selection. The handler comes from the ALU tables by the instruction's
-// name, with the modifiers that change the operation appended, and its type.
+// Decodes arithmetic, logic, comparison and selection. The handler comes from the ALU tables by the
+// instruction's name, with the modifiers that change the operation appended, and its type.
 #include "runtime/sim/decode.h"
 #include "runtime/sim/number.h"
 
@@ -19,14 +19,18 @@ sim_handler sim_alu_find(const char *name, enum sim_type type) {
 }
 
 // Sets the op's handler to that of `opcode` with `suffix` (".hi"; may be empty).
-static void choose_as(struct sim_decoder *decoder, const char *opcode, const char *suffix, enum sim_type type) {
+static void choose_as(struct sim_decoder *decoder, const char *opcode, const char *suffix,
+                      enum sim_type type) {
   char name[32];
   snprintf(name, sizeof name, "%s%s", opcode, suffix);
   decoder->op->type = (uint8_t)type;
   decoder->op->run = sim_alu_find(name, type);
-  decoder->op->absorbs = strcmp(name, "and") == 0 ? SIM_ABSORBS_ZERO : strcmp(name, "or") == 0 ? SIM_ABSORBS_ONES : SIM_ABSORBS_NOTHING;
+  decoder->op->absorbs = strcmp(name, "and") == 0  ? SIM_ABSORBS_ZERO
+                         : strcmp(name, "or") == 0 ? SIM_ABSORBS_ONES
+                                                   : SIM_ABSORBS_NOTHING;
   if (!decoder->op->run) {
-    sim_fail(decoder, "'%s%s' does not take the type .%s", decoder->instruction->opcode, suffix, sim_type_name(type));
+    sim_fail(decoder, "'%s%s' does not take the type .%s", decoder->instruction->opcode, suffix,
+             sim_type_name(type));
   }
 }
 
@@ -43,12 +47,17 @@ static void same_operands(struct sim_decoder *decoder, size_t sources, enum sim_
   if (sources > 2) decoder->op->c = sim_source(decoder, 3, type);
 }
 
-static bool is_float(enum sim_type type) { return sim_type_kind(type) == SIM_KIND_F; }
-static bool is_half(enum sim_type type) { return is_float(type) && sim_type_bits(type) != 64 && type != SIM_F32; }
+static bool is_float(enum sim_type type) {
+  return sim_type_kind(type) == SIM_KIND_F;
+}
+static bool is_half(enum sim_type type) {
+  return is_float(type) && sim_type_bits(type) != 64 && type != SIM_F32;
+}
 
-// Modifiers of floating-point arithmetic into the op, and the handler: the general one where the fast one, which
-// rounds to nearest and keeps denormals, will not do.
-static void float_arith_as(struct sim_decoder *decoder, const char *opcode, size_t sources, enum sim_type type) {
+// Modifiers of floating-point arithmetic into the op, and the handler: the general one where the fast one,
+// which rounds to nearest and keeps denormals, will not do.
+static void float_arith_as(struct sim_decoder *decoder, const char *opcode, size_t sources,
+                           enum sim_type type) {
   struct sim_op *op = decoder->op;
   enum sim_rounding rounding = SIM_RN;
   sim_take_rounding(decoder, &rounding);
@@ -88,7 +97,9 @@ void sim_decode_add(struct sim_decoder *decoder) {
     snprintf(name, sizeof name, "%sc", decoder->instruction->opcode);
     op->type = (uint8_t)type;
     op->run = sim_alu_find(name, type);
-    if (!op->run) sim_fail(decoder, "'%s.cc' does not take the type .%s", decoder->instruction->opcode, sim_type_name(type));
+    if (!op->run)
+      sim_fail(decoder, "'%s.cc' does not take the type .%s", decoder->instruction->opcode,
+               sim_type_name(type));
     same_operands(decoder, 2, type);
     carry_out(decoder, false, true);
   } else {
@@ -118,7 +129,8 @@ static enum sim_type doubled(struct sim_decoder *decoder, enum sim_type type) {
   if (type == SIM_S16) return SIM_S32;
   if (type == SIM_U32) return SIM_U64;
   if (type == SIM_S32) return SIM_S64;
-  sim_fail(decoder, "'%s.wide' does not take the type .%s", decoder->instruction->opcode, sim_type_name(type));
+  sim_fail(decoder, "'%s.wide' does not take the type .%s", decoder->instruction->opcode,
+           sim_type_name(type));
 }
 
 void sim_decode_mul(struct sim_decoder *decoder) {
@@ -135,7 +147,9 @@ void sim_decode_mul(struct sim_decoder *decoder) {
   decoder->op->b = sim_source(decoder, 2, type);
 }
 
-void sim_decode_fma(struct sim_decoder *decoder) { float_arith(decoder, 3, sim_take_type(decoder)); }
+void sim_decode_fma(struct sim_decoder *decoder) {
+  float_arith(decoder, 3, sim_take_type(decoder));
+}
 
 // mad.cc and madc: the handler adds the carry where the op says so.
 static void decode_mad_carry(struct sim_decoder *decoder, bool has_in, bool has_out, enum sim_type type) {
@@ -144,7 +158,8 @@ static void decode_mad_carry(struct sim_decoder *decoder, bool has_in, bool has_
   snprintf(name, sizeof name, "madc%s", suffix);
   decoder->op->type = (uint8_t)type;
   decoder->op->run = sim_alu_find(name, type);
-  if (!decoder->op->run) sim_fail(decoder, "'mad%s.cc' does not take the type .%s", suffix, sim_type_name(type));
+  if (!decoder->op->run)
+    sim_fail(decoder, "'mad%s.cc' does not take the type .%s", suffix, sim_type_name(type));
   same_operands(decoder, 3, type);
   carry_out(decoder, has_in, has_out);
 }
@@ -180,7 +195,8 @@ void sim_decode_madc(struct sim_decoder *decoder) {
 void sim_decode_mul24(struct sim_decoder *decoder) {
   enum sim_type type = sim_take_type(decoder);
   bool is_low = sim_take(decoder, "lo");
-  if (!is_low && !sim_take(decoder, "hi")) sim_fail(decoder, "'%s' needs .lo or .hi", decoder->instruction->opcode);
+  if (!is_low && !sim_take(decoder, "hi"))
+    sim_fail(decoder, "'%s' needs .lo or .hi", decoder->instruction->opcode);
   choose(decoder, is_low ? ".lo" : sim_take(decoder, "sat") ? ".hi.sat" : ".hi", type);
   same_operands(decoder, strcmp(decoder->instruction->opcode, "mad24") == 0 ? 3 : 2, type);
 }
@@ -273,7 +289,8 @@ void sim_decode_special(struct sim_decoder *decoder) {
   same_operands(decoder, 1, type);
 }
 
-// ---- Logic and bits ----------------------------------------------------------------------------------------
+// ---- Logic and bits
+// ----------------------------------------------------------------------------------------
 
 void sim_decode_logic(struct sim_decoder *decoder) {
   enum sim_type type = sim_take_type(decoder);

@@ -63,7 +63,8 @@ static void call_values(struct sim_decoder *decoder, const struct ptx_operand *l
   for (const struct ptx_operand *item = list ? list->items : NULL; item; item = item->next) {
     int32_t entry[SIM_CALL_STRIDE] = {0};
     struct sim_symbol *symbol = NULL;
-    if (item->kind == PTX_NAME && !sim_is_register(decoder, item)) symbol = sim_symbol_find(decoder, item->text);
+    if (item->kind == PTX_NAME && !sim_is_register(decoder, item))
+      symbol = sim_symbol_find(decoder, item->text);
     if (symbol && symbol->kind == SIM_SYMBOL_FRAME) {
       entry[SIM_CALL_VALUE] = (int32_t)symbol->value;
       entry[SIM_CALL_BYTES] = (int32_t)symbol->bytes;
@@ -88,7 +89,9 @@ static void call_values(struct sim_decoder *decoder, const struct ptx_operand *l
   }
 }
 
-static size_t length(const struct ptx_operand *list) { return list && list->items ? list->items->count : 0; }
+static size_t length(const struct ptx_operand *list) {
+  return list && list->items ? list->items->count : 0;
+}
 
 // call (results), function, (arguments), prototype; each but the function may be missing.
 void sim_decode_call(struct sim_decoder *decoder) {
@@ -105,7 +108,8 @@ void sim_decode_call(struct sim_decoder *decoder) {
   operand = operand->next;
   if (operand && operand->kind == PTX_LIST) arguments = operand;
   op->kind = SIM_OP_CALL;
-  int32_t header[SIM_CALL_FIRST] = {-1, (int32_t)decoder->function_index, (int32_t)length(arguments), (int32_t)length(results)};
+  int32_t header[SIM_CALL_FIRST] = {-1, (int32_t)decoder->function_index, (int32_t)length(arguments),
+                                    (int32_t)length(results)};
   if (sim_is_register(decoder, name)) {
     op->a = sim_source_of(decoder, name, SIM_U64);
   } else {

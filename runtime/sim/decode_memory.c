@@ -3,10 +3,26 @@
 
 // Cache operators and hints change no result; .L2::cache_hint adds an operand, which must be a 64-bit value.
 bool sim_take_hints(struct sim_decoder *decoder) {
-  static const char *const hints[] = {
-      "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first",
-      "L1::evict_last", "L1::no_allocate", "L2::evict_normal", "L2::evict_first", "L2::evict_last", "L2::64B",
-      "L2::128B", "L2::256B", "unified"};
+  static const char *const hints[] = {"ca",
+                                      "cg",
+                                      "cs",
+                                      "lu",
+                                      "cv",
+                                      "wb",
+                                      "wt",
+                                      "nc",
+                                      "L1::evict_normal",
+                                      "L1::evict_unchanged",
+                                      "L1::evict_first",
+                                      "L1::evict_last",
+                                      "L1::no_allocate",
+                                      "L2::evict_normal",
+                                      "L2::evict_first",
+                                      "L2::evict_last",
+                                      "L2::64B",
+                                      "L2::128B",
+                                      "L2::256B",
+                                      "unified"};
   for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) sim_take(decoder, hints[i]);
   return sim_take(decoder, "L2::cache_hint");
 }
@@ -44,7 +60,9 @@ static void data_operand(struct sim_decoder *decoder, size_t index, enum sim_typ
   struct sim_op *op = decoder->op;
   const struct ptx_operand *operand = sim_operand_at(decoder, index);
   size_t count = operand->kind == PTX_LIST && operand->items ? operand->items->count : 1;
-  if (count != op->vector) sim_fail(decoder, "'%s' has %zu elements where %u belong", decoder->instruction->opcode, count, op->vector);
+  if (count != op->vector)
+    sim_fail(decoder, "'%s' has %zu elements where %u belong", decoder->instruction->opcode, count,
+             op->vector);
   const struct ptx_operand *item = operand->kind == PTX_LIST ? operand->items : operand;
   int32_t slots[8] = {0};
   for (size_t i = 0; i < count; i++, item = item->next) {
@@ -89,12 +107,18 @@ static void decode_access(struct sim_decoder *decoder, bool is_load) {
   op->run = is_load ? sim_run_ld : sim_run_st;
 }
 
-void sim_decode_ld(struct sim_decoder *decoder) { decode_access(decoder, true); }
-void sim_decode_st(struct sim_decoder *decoder) { decode_access(decoder, false); }
+void sim_decode_ld(struct sim_decoder *decoder) {
+  decode_access(decoder, true);
+}
+void sim_decode_st(struct sim_decoder *decoder) {
+  decode_access(decoder, false);
+}
 
-// ---- Atomics -----------------------------------------------------------------------------------------------
+// ---- Atomics
+// -----------------------------------------------------------------------------------------------
 
-static const char *const atomic_names[] = {"add", "and", "or", "xor", "min", "max", "inc", "dec", "exch", "cas"};
+static const char *const atomic_names[] = {"add", "and", "or",  "xor",  "min",
+                                           "max", "inc", "dec", "exch", "cas"};
 
 // Whether the operation exists for the type.
 static bool is_atomic_type(unsigned operation, enum sim_type type) {
@@ -132,11 +156,12 @@ void sim_decode_atom(struct sim_decoder *decoder) {
   for (unsigned i = 0; i < SIM_ATOM_OPERATIONS; i++) {
     if (sim_take(decoder, atomic_names[i])) operation = i;
   }
-  if (operation == SIM_ATOM_OPERATIONS) sim_fail(decoder, "'%s' needs an operation", decoder->instruction->opcode);
+  if (operation == SIM_ATOM_OPERATIONS)
+    sim_fail(decoder, "'%s' needs an operation", decoder->instruction->opcode);
   enum sim_type type = sim_take_type(decoder);
   if (!is_atomic_type(operation, type)) {
-    sim_fail(decoder, "'%s.%s' does not take the type .%s", decoder->instruction->opcode, atomic_names[operation],
-             sim_type_name(type));
+    sim_fail(decoder, "'%s.%s' does not take the type .%s", decoder->instruction->opcode,
+             atomic_names[operation], sim_type_name(type));
   }
   if (op->space != SIM_SPACE_GENERIC && op->space != SIM_SPACE_GLOBAL && op->space != SIM_SPACE_SHARED) {
     sim_fail(decoder, "atomics are for global and shared memory");
@@ -163,7 +188,9 @@ void sim_decode_atom(struct sim_decoder *decoder) {
   for (size_t part = is_red ? 1 : 0; part < 1 + sources; part++) {
     const struct ptx_operand *operand = sim_operand_at(decoder, part == 0 ? 0 : first + part);
     size_t items = operand->kind == PTX_LIST && operand->items ? operand->items->count : 1;
-    if (items != op->vector) sim_fail(decoder, "'%s' has %zu elements where %u belong", decoder->instruction->opcode, items, op->vector);
+    if (items != op->vector)
+      sim_fail(decoder, "'%s' has %zu elements where %u belong", decoder->instruction->opcode, items,
+               op->vector);
     const struct ptx_operand *item = operand->kind == PTX_LIST ? operand->items : operand;
     for (size_t i = 0; i < items; i++, item = item->next) {
       slots[count++] = part == 0 ? sim_result_of(decoder, item, type) : sim_source_of(decoder, item, type);
@@ -172,7 +199,8 @@ void sim_decode_atom(struct sim_decoder *decoder) {
   op->target = sim_list(decoder, slots, count);
 }
 
-// ---- Hints and asynchronous copies -------------------------------------------------------------------------
+// ---- Hints and asynchronous copies
+// -------------------------------------------------------------------------
 
 static void nothing(struct sim_warp *warp, const struct sim_op *op, uint32_t mask) {
   (void)warp, (void)op, (void)mask;
@@ -198,8 +226,15 @@ static void policy(struct sim_warp *warp, const struct sim_op *op, uint32_t mask
 }
 
 void sim_decode_createpolicy(struct sim_decoder *decoder) {
-  static const char *const words[] = {"fractional", "range", "cvt", "global", "L2", "L2::evict_last", "L2::evict_normal",
-                                      "L2::evict_first", "L2::evict_unchanged"};
+  static const char *const words[] = {"fractional",
+                                      "range",
+                                      "cvt",
+                                      "global",
+                                      "L2",
+                                      "L2::evict_last",
+                                      "L2::evict_normal",
+                                      "L2::evict_first",
+                                      "L2::evict_unchanged"};
   // Primary and secondary priority may be the same word.
   for (int round = 0; round < 2; round++) {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) sim_take(decoder, words[i]);
@@ -228,14 +263,16 @@ void sim_decode_cp(struct sim_decoder *decoder) {
     return;
   }
   bool has_hint = sim_take_hints(decoder);
-  if (!sim_take(decoder, "shared") && !sim_take(decoder, "shared::cta")) sim_fail(decoder, "'cp.async' copies to shared memory");
+  if (!sim_take(decoder, "shared") && !sim_take(decoder, "shared::cta"))
+    sim_fail(decoder, "'cp.async' copies to shared memory");
   if (!sim_take(decoder, "global")) sim_fail(decoder, "'cp.async' copies from global memory");
   size_t count = decoder->instruction->operand_count;
   sim_operand_count(decoder, 3, 5);
   // The source's address goes through a second op's fields: b, f and rounding as its address width.
   op->space = SIM_SPACE_GLOBAL;
   sim_address(decoder, 1);
-  if (op->symbol != SIM_NONE || op->is_framed) sim_fail(decoder, "'cp.async' takes its source's address from a register");
+  if (op->symbol != SIM_NONE || op->is_framed)
+    sim_fail(decoder, "'cp.async' takes its source's address from a register");
   op->b = op->a;
   uint64_t source_offset = op->immediate;
   op->space = SIM_SPACE_SHARED;

@@ -21,7 +21,8 @@ void sim_fail(struct sim_decoder *decoder, const char *format, ...) {
   va_start(arguments, format);
   vsnprintf(message, sizeof message, format, arguments);
   va_end(arguments);
-  ptx_fail(decoder->unit, decoder->statement ? decoder->statement->place : (struct ptx_place){0, 0}, "%s", message);
+  ptx_fail(decoder->unit, decoder->statement ? decoder->statement->place : (struct ptx_place){0, 0}, "%s",
+           message);
   longjmp(decoder->out, 1);
 }
 
@@ -39,7 +40,8 @@ void *sim_grow(struct sim_decoder *decoder, void *memory, size_t *room, size_t n
   return bytes;
 }
 
-// ---- Names -------------------------------------------------------------------------------------------------
+// ---- Names
+// -------------------------------------------------------------------------------------------------
 
 static uint64_t hash_name(uint32_t scope, const char *name, size_t length) {
   uint64_t hash = UINT64_C(14695981039346656037) ^ scope;
@@ -47,13 +49,16 @@ static uint64_t hash_name(uint32_t scope, const char *name, size_t length) {
   return sim_mix(hash);
 }
 
-struct sim_symbol *sim_table_find(const struct sim_table *table, uint32_t scope, const char *name, size_t length) {
+struct sim_symbol *sim_table_find(const struct sim_table *table, uint32_t scope, const char *name,
+                                  size_t length) {
   if (table->bucket_count == 0) return NULL;
-  for (size_t at = hash_name(scope, name, length) & (table->bucket_count - 1);; at = (at + 1) & (table->bucket_count - 1)) {
+  for (size_t at = hash_name(scope, name, length) & (table->bucket_count - 1);;
+       at = (at + 1) & (table->bucket_count - 1)) {
     uint32_t found = table->buckets[at];
     if (found == 0) return NULL;
     struct sim_symbol *symbol = &table->symbols[found - 1];
-    if (symbol->scope == scope && symbol->length == length && memcmp(symbol->name, name, length) == 0) return symbol;
+    if (symbol->scope == scope && symbol->length == length && memcmp(symbol->name, name, length) == 0)
+      return symbol;
   }
 }
 
@@ -72,8 +77,9 @@ static void table_rehash(struct sim_decoder *decoder, struct sim_table *table) {
   table->bucket_count = count;
 }
 
-struct sim_symbol *sim_symbol_add(struct sim_decoder *decoder, struct sim_table *table, struct ptx_place place,
-                                  const char *name, size_t length, enum sim_symbol_kind kind) {
+struct sim_symbol *sim_symbol_add(struct sim_decoder *decoder, struct sim_table *table,
+                                  struct ptx_place place, const char *name, size_t length,
+                                  enum sim_symbol_kind kind) {
   if (sim_table_find(table, decoder->scope, name, length)) {
     sim_fail_at(decoder, place, "'%s' is declared twice", name);
   }
@@ -107,7 +113,9 @@ static struct sim_symbol *find_exact(struct sim_decoder *decoder, const char *na
 // The innermost declaration of a register: by its name, or as name<count> that covers its number.
 static struct sim_symbol *find_register(struct sim_decoder *decoder, const char *name, uint64_t *number) {
   size_t length = strlen(name), digits = 0;
-  while (digits < length && digits < 10 && name[length - digits - 1] >= '0' && name[length - digits - 1] <= '9') digits++;
+  while (digits < length && digits < 10 && name[length - digits - 1] >= '0' &&
+         name[length - digits - 1] <= '9')
+    digits++;
   for (uint32_t scope = decoder->scope;; scope = decoder->parents[scope]) {
     struct sim_symbol *symbol = sim_table_find(&decoder->local, scope, name, length);
     if (symbol && symbol->kind == SIM_SYMBOL_REGISTER) return symbol;
@@ -141,13 +149,14 @@ int32_t sim_slot_new(struct sim_decoder *decoder, enum sim_type type) {
   if (function->frame_bytes > 64u << 20) sim_fail(decoder, "the function uses too many registers");
   int32_t slot = (int32_t)function->frame_bytes + SIM_HEADER;
   function->frame_bytes += SIM_HEADER + bytes;
-  function->registers = sim_grow(decoder, function->registers, &decoder->register_room, function->register_count + 1,
-                                 sizeof *function->registers);
+  function->registers = sim_grow(decoder, function->registers, &decoder->register_room,
+                                 function->register_count + 1, sizeof *function->registers);
   function->registers[function->register_count++] = slot;
   return slot;
 }
 
-// ---- Modifiers ---------------------------------------------------------------------------------------------
+// ---- Modifiers
+// ---------------------------------------------------------------------------------------------
 
 bool sim_take(struct sim_decoder *decoder, const char *modifier) {
   for (size_t i = 0; i < decoder->dot_count; i++) {
@@ -169,7 +178,8 @@ enum sim_type sim_take_type_if(struct sim_decoder *decoder) {
 
 enum sim_type sim_take_type(struct sim_decoder *decoder) {
   enum sim_type type = sim_take_type_if(decoder);
-  if (type == SIM_NO_TYPE) sim_fail(decoder, "'%s' needs a type that the simulator knows", decoder->instruction->opcode);
+  if (type == SIM_NO_TYPE)
+    sim_fail(decoder, "'%s' needs a type that the simulator knows", decoder->instruction->opcode);
   return type;
 }
 
@@ -194,7 +204,8 @@ enum sim_space sim_take_space(struct sim_decoder *decoder) {
   return SIM_SPACE_GENERIC;
 }
 
-// ---- Operands ----------------------------------------------------------------------------------------------
+// ---- Operands
+// ----------------------------------------------------------------------------------------------
 
 void sim_operand_count(struct sim_decoder *decoder, size_t least, size_t most) {
   size_t count = decoder->instruction->operand_count;
@@ -210,7 +221,9 @@ const struct ptx_operand *sim_operand_at(struct sim_decoder *decoder, size_t ind
   return operand;
 }
 
-int32_t sim_zero(void) { return SIM_HEADER | 1; }
+int32_t sim_zero(void) {
+  return SIM_HEADER | 1;
+}
 
 int32_t sim_constant(struct sim_decoder *decoder, uint64_t low, uint64_t high, unsigned width) {
   struct sim_module *module = decoder->module;
@@ -255,7 +268,8 @@ int32_t sim_constant(struct sim_decoder *decoder, uint64_t low, uint64_t high, u
   if (width == 1) {
     memcpy(module->constants + offset, &truth, 4);
   } else {
-    for (unsigned l = 0; l < SIM_LANES; l++) memcpy(module->constants + offset + l * lane_bytes, pair, lane_bytes);
+    for (unsigned l = 0; l < SIM_LANES; l++)
+      memcpy(module->constants + offset + l * lane_bytes, pair, lane_bytes);
   }
   module->constant_bytes += SIM_HEADER + bytes;
   decoder->constant_buckets[at] = (uint32_t)offset;
@@ -269,7 +283,8 @@ int32_t sim_carry(struct sim_decoder *decoder) {
 }
 
 // A register by name: its slot and declared type. NULL type when the name is no register.
-static int32_t register_slot(struct sim_decoder *decoder, const struct ptx_operand *operand, enum sim_type *type) {
+static int32_t register_slot(struct sim_decoder *decoder, const struct ptx_operand *operand,
+                             enum sim_type *type) {
   *type = SIM_NO_TYPE;
   if (operand->kind != PTX_NAME || operand->value != 0) return 0;
   uint64_t number = 0;
@@ -279,17 +294,21 @@ static int32_t register_slot(struct sim_decoder *decoder, const struct ptx_opera
   uint32_t part = 0;
   if (symbol->vector > 1) {
     static const char names[] = "xyzw", others[] = "rgba";
-    const char *at = operand->component && operand->component[1] == 0 ? strchr(names, operand->component[0]) : NULL;
-    if (!at && operand->component && operand->component[1] == 0 && (at = strchr(others, operand->component[0]))) {
+    const char *at =
+        operand->component && operand->component[1] == 0 ? strchr(names, operand->component[0]) : NULL;
+    if (!at && operand->component && operand->component[1] == 0 &&
+        (at = strchr(others, operand->component[0]))) {
       at = names + (at - others);
     }
     if (!at || !*at || (part = (uint32_t)(at - names)) >= symbol->vector) {
-      sim_fail_at(decoder, operand->place, "'%s' is a vector of %u: name one component", operand->text, symbol->vector);
+      sim_fail_at(decoder, operand->place, "'%s' is a vector of %u: name one component", operand->text,
+                  symbol->vector);
     }
   } else if (operand->component) {
     sim_fail_at(decoder, operand->place, "'%s' is no vector", operand->text);
   }
-  int32_t *slot = symbol->slots ? &symbol->slots[number * (symbol->vector ? symbol->vector : 1) + part] : &symbol->slot;
+  int32_t *slot =
+      symbol->slots ? &symbol->slots[number * (symbol->vector ? symbol->vector : 1) + part] : &symbol->slot;
   if (*slot == 0) *slot = sim_slot_new(decoder, symbol->type);
   return *slot;
 }
@@ -326,14 +345,16 @@ bool sim_is_register(struct sim_decoder *decoder, const struct ptx_operand *oper
 #if defined __GNUC__
 __attribute__((noreturn))
 #endif
-static void fail_width(struct sim_decoder *decoder, const struct ptx_operand *operand, enum sim_type found,
-                       enum sim_type wanted) {
+static void
+fail_width(struct sim_decoder *decoder, const struct ptx_operand *operand, enum sim_type found,
+           enum sim_type wanted) {
   sim_fail_at(decoder, operand->place, "'%s': '%s' is a .%s register where a .%s value belongs",
               decoder->instruction->opcode, operand->text, sim_type_name(found), sim_type_name(wanted));
 }
 
 // The bits of a constant operand as a value of `type`.
-static int32_t constant_of(struct sim_decoder *decoder, const struct ptx_operand *operand, enum sim_type type) {
+static int32_t constant_of(struct sim_decoder *decoder, const struct ptx_operand *operand,
+                           enum sim_type type) {
   unsigned bits = sim_type_bits(type);
   uint64_t value = operand->value;
   if (operand->kind == PTX_F64 && bits == 32) {
@@ -352,7 +373,8 @@ static int32_t constant_of(struct sim_decoder *decoder, const struct ptx_operand
   } else if (operand->kind != PTX_INTEGER && bits < 32) {
     sim_fail_at(decoder, operand->place, "a float constant where a .%s value belongs", sim_type_name(type));
   } else if (operand->kind == PTX_INTEGER && (type == SIM_F32 || type == SIM_F64)) {
-    sim_fail_at(decoder, operand->place, "an integer constant where a .%s value belongs", sim_type_name(type));
+    sim_fail_at(decoder, operand->place, "an integer constant where a .%s value belongs",
+                sim_type_name(type));
   }
   if (bits < 32 && bits > 1) value &= (UINT64_C(1) << bits) - 1;
   uint64_t high = bits == 128 && sim_type_kind(type) != SIM_KIND_F && (int64_t)value < 0 ? UINT64_MAX : 0;
@@ -387,7 +409,8 @@ int32_t sim_source_of(struct sim_decoder *decoder, const struct ptx_operand *ope
   case PTX_PAIR:
   case PTX_GENERIC: break;
   }
-  sim_fail_at(decoder, operand->place, "an operand of '%s' is of the wrong kind", decoder->instruction->opcode);
+  sim_fail_at(decoder, operand->place, "an operand of '%s' is of the wrong kind",
+              decoder->instruction->opcode);
 }
 
 int32_t sim_source(struct sim_decoder *decoder, size_t index, enum sim_type type) {
@@ -433,7 +456,8 @@ int32_t sim_register_loose(struct sim_decoder *decoder, const struct ptx_operand
                 decoder->instruction->opcode);
   }
   *width = (uint8_t)width_of(*declared);
-  if (*width == 1 || sim_type_bits(*declared) < sim_type_bits(type)) fail_width(decoder, operand, *declared, type);
+  if (*width == 1 || sim_type_bits(*declared) < sim_type_bits(type))
+    fail_width(decoder, operand, *declared, type);
   return slot;
 }
 
@@ -445,14 +469,16 @@ int32_t sim_predicate(struct sim_decoder *decoder, const struct ptx_operand *ope
 uint64_t sim_immediate(struct sim_decoder *decoder, size_t index) {
   const struct ptx_operand *operand = sim_operand_at(decoder, index);
   if (operand->kind != PTX_INTEGER) {
-    sim_fail_at(decoder, operand->place, "an operand of '%s' must be an integer constant", decoder->instruction->opcode);
+    sim_fail_at(decoder, operand->place, "an operand of '%s' must be an integer constant",
+                decoder->instruction->opcode);
   }
   return operand->value;
 }
 
 uint32_t sim_list(struct sim_decoder *decoder, const int32_t *items, size_t count) {
   struct sim_module *module = decoder->module;
-  module->lists = sim_grow(decoder, module->lists, &decoder->list_room, module->list_count + count, sizeof *module->lists);
+  module->lists = sim_grow(decoder, module->lists, &decoder->list_room, module->list_count + count,
+                           sizeof *module->lists);
   uint32_t first = (uint32_t)module->list_count;
   for (size_t i = 0; i < count; i++) module->lists[first + i] = items[i];
   module->list_count += count;
@@ -475,7 +501,8 @@ static void address_symbol(struct sim_decoder *decoder, const struct ptx_operand
     op->immediate += symbol->value;
     space = SIM_SPACE_PARAM;
   } else {
-    sim_fail_at(decoder, operand->place, "'%s' is no register or variable that is declared here", operand->text);
+    sim_fail_at(decoder, operand->place, "'%s' is no register or variable that is declared here",
+                operand->text);
   }
   if (op->space == SIM_SPACE_GENERIC) op->space = (uint8_t)space;
   bool is_same = op->space == space || (op->space == SIM_SPACE_PARAM && space == SIM_SPACE_LOCAL) ||

@@ -40,7 +40,8 @@ void sim_decode_shfl(struct sim_decoder *decoder) {
   for (unsigned i = 0; i < 4; i++) {
     if (sim_take(decoder, modes[i])) op->sub = (uint8_t)i, is_found = true;
   }
-  if (!is_found || sim_take_type(decoder) != SIM_B32) sim_fail(decoder, "'shfl.sync' needs a mode and the type .b32");
+  if (!is_found || sim_take_type(decoder) != SIM_B32)
+    sim_fail(decoder, "'shfl.sync' needs a mode and the type .b32");
   sim_operand_count(decoder, 5, 5);
   result_pair(decoder, SIM_B32);
   op->a = sim_source(decoder, 1, SIM_B32);
@@ -59,7 +60,8 @@ void sim_decode_vote(struct sim_decoder *decoder) {
     if (sim_take(decoder, modes[i])) op->sub = (uint8_t)i, is_found = true;
   }
   enum sim_type type = sim_take_type(decoder);
-  if (!is_found || type != (op->sub == 3 ? SIM_B32 : SIM_PRED)) sim_fail(decoder, "'vote.sync' needs a mode and its type");
+  if (!is_found || type != (op->sub == 3 ? SIM_B32 : SIM_PRED))
+    sim_fail(decoder, "'vote.sync' needs a mode and its type");
   sim_operand_count(decoder, 3, 3);
   op->d = sim_result(decoder, 0, type);
   op->a = sim_predicate(decoder, sim_operand_at(decoder, 1), &op->c_is_negated);
@@ -94,7 +96,7 @@ void sim_decode_redux(struct sim_decoder *decoder) {
   op->is_abs = sim_take(decoder, "abs");
   op->is_nan = sim_take(decoder, "NaN");
   enum sim_type type = sim_take_type(decoder);
-  bool is_right = op->sub >= 3 ? type == SIM_B32
+  bool is_right = op->sub >= 3      ? type == SIM_B32
                   : type == SIM_F32 ? op->sub != 0
                                     : type == SIM_U32 || type == SIM_S32;
   if (!is_found || !is_right || (type != SIM_F32 && (op->is_abs || op->is_nan))) {
@@ -123,7 +125,8 @@ void sim_decode_activemask(struct sim_decoder *decoder) {
   decoder->op->run = sim_run_activemask;
 }
 
-// ---- Block barriers ----------------------------------------------------------------------------------------
+// ---- Block barriers
+// ----------------------------------------------------------------------------------------
 
 // The number of the barrier, and of threads where it is given, from operand `index` on.
 static size_t barrier_operands(struct sim_decoder *decoder, size_t index, size_t after) {
@@ -151,9 +154,11 @@ static void block_barrier(struct sim_decoder *decoder, bool is_aligned) {
     barrier_operands(decoder, 0, 0);
   } else if (sim_take(decoder, "red")) {
     op->sub = sim_take(decoder, "popc") ? SIM_BAR_POPC : sim_take(decoder, "and") ? SIM_BAR_AND : SIM_BAR_OR;
-    if (op->sub == SIM_BAR_OR && !sim_take(decoder, "or")) sim_fail(decoder, "a barrier's .red needs .popc, .and or .or");
+    if (op->sub == SIM_BAR_OR && !sim_take(decoder, "or"))
+      sim_fail(decoder, "a barrier's .red needs .popc, .and or .or");
     enum sim_type type = sim_take_type(decoder);
-    if (type != (op->sub == SIM_BAR_POPC ? SIM_U32 : SIM_PRED)) sim_fail(decoder, "a barrier's .red does not give this type");
+    if (type != (op->sub == SIM_BAR_POPC ? SIM_U32 : SIM_PRED))
+      sim_fail(decoder, "a barrier's .red does not give this type");
     sim_operand_count(decoder, 3, 4);
     op->d = sim_result(decoder, 0, type);
     size_t next = barrier_operands(decoder, 1, 1);
@@ -181,7 +186,8 @@ void sim_decode_barrier(struct sim_decoder *decoder) {
   block_barrier(decoder, sim_take(decoder, "aligned"));
 }
 
-// ---- Fences and hints --------------------------------------------------------------------------------------
+// ---- Fences and hints
+// --------------------------------------------------------------------------------------
 
 static void run_fence(struct sim_warp *warp, const struct sim_op *op, uint32_t mask) {
   atomic_thread_fence(memory_order_seq_cst);
@@ -202,7 +208,8 @@ void sim_decode_fence(struct sim_decoder *decoder) {
     return;
   }
   bool is_cta = sim_take(decoder, "cta");
-  bool is_wide = sim_take(decoder, "gl") || sim_take(decoder, "gpu") || sim_take(decoder, "sys") || sim_take(decoder, "cluster");
+  bool is_wide = sim_take(decoder, "gl") || sim_take(decoder, "gpu") || sim_take(decoder, "sys") ||
+                 sim_take(decoder, "cluster");
   if (!is_cta && !is_wide) sim_fail(decoder, "'%s' needs a scope", decoder->instruction->opcode);
   sim_operand_count(decoder, 0, 0);
   op->scope = is_cta ? SIM_SCOPE_CTA : SIM_SCOPE_GPU;

@@ -14,18 +14,23 @@ static const struct {
 #undef SIM_KIND
 };
 
-const char *sim_kind_name(enum sim_kind kind) { return kind < SIM_KINDS ? kinds[kind].name : "unknown"; }
-const char *sim_kind_text(enum sim_kind kind) { return kind < SIM_KINDS ? kinds[kind].text : ""; }
+const char *sim_kind_name(enum sim_kind kind) {
+  return kind < SIM_KINDS ? kinds[kind].name : "unknown";
+}
+const char *sim_kind_text(enum sim_kind kind) {
+  return kind < SIM_KINDS ? kinds[kind].text : "";
+}
 
-static void place(const struct sim_module *module, const struct sim_op *op, int *line, struct sim_source *source,
-                  struct sim_source *inlined_at) {
+static void place(const struct sim_module *module, const struct sim_op *op, int *line,
+                  struct sim_source *source, struct sim_source *inlined_at) {
   *line = op->line;
   if (op->loc < 0 || (size_t)op->loc >= module->loc_count) return;
   *source = module->locs[op->loc].source;
   if (inlined_at) *inlined_at = module->locs[op->loc].inlined_at;
 }
 
-static void fill(struct sim_launch_state *launch, enum sim_kind kind, const struct sim_where *where, struct sim_finding *out) {
+static void fill(struct sim_launch_state *launch, enum sim_kind kind, const struct sim_where *where,
+                 struct sim_finding *out) {
   memset(out, 0, sizeof *out);
   out->kind = kind;
   out->count = 1;
@@ -48,7 +53,8 @@ static void fill(struct sim_launch_state *launch, enum sim_kind kind, const stru
   out->thread[2] = thread / block[0] / block[1];
 }
 
-void sim_find(struct sim_launch_state *launch, enum sim_kind kind, const struct sim_where *where, const char *format, ...) {
+void sim_find(struct sim_launch_state *launch, enum sim_kind kind, const struct sim_where *where,
+              const char *format, ...) {
   if (!(launch->checks & SIM_CHECK(kind))) return;
   int line = where->op ? where->op->line : 0;
   pthread_mutex_lock(&launch->lock);
@@ -84,8 +90,8 @@ void sim_find(struct sim_launch_state *launch, enum sim_kind kind, const struct 
 
 void sim_find_poison(struct sim_warp *warp, const struct sim_op *op, uint32_t lanes, const char *what) {
   struct sim_where where = {.warp = warp, .op = op, .lane = (uint32_t)__builtin_ctz(lanes)};
-  sim_find(warp->block->launch, SIM_POISON, &where,
-           "%s depends on a lane that took no part in a shuffle", what);
+  sim_find(warp->block->launch, SIM_POISON, &where, "%s depends on a lane that took no part in a shuffle",
+           what);
 }
 
 static int compare(const void *left, const void *right) {
@@ -95,7 +101,8 @@ static int compare(const void *left, const void *right) {
 }
 
 void sim_report_sort(struct sim_report *report) {
-  if (report->finding_count > 1) qsort(report->findings, report->finding_count, sizeof *report->findings, compare);
+  if (report->finding_count > 1)
+    qsort(report->findings, report->finding_count, sizeof *report->findings, compare);
 }
 
 void sim_report_free(struct sim_report *report) {
@@ -108,7 +115,8 @@ void sim_report_free(struct sim_report *report) {
 #if defined __GNUC__
 __attribute__((format(printf, 4, 5)))
 #endif
-static void append(char *text, size_t size, size_t *used, const char *format, ...) {
+static void
+append(char *text, size_t size, size_t *used, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   size_t room = *used < size ? size - *used : 0;
@@ -131,22 +139,24 @@ size_t sim_finding_print(const struct sim_finding *finding, char *text, size_t s
   append(text, size, &used, "%s: %s", sim_kind_name(finding->kind), finding->message);
   if (source->file) append(text, size, &used, "; %s:%d", finding->module, finding->ptx_line);
   if (finding->inlined_at.file) {
-    append(text, size, &used, "; inlined at %s:%" PRIu32 ":%" PRIu32, finding->inlined_at.file, finding->inlined_at.line,
-           finding->inlined_at.column);
+    append(text, size, &used, "; inlined at %s:%" PRIu32 ":%" PRIu32, finding->inlined_at.file,
+           finding->inlined_at.line, finding->inlined_at.column);
   }
   append(text, size, &used, "; entry %s", finding->entry);
   if (finding->has_thread) {
-    append(text, size, &used, ", block (%" PRIu32 ",%" PRIu32 ",%" PRIu32 "), thread (%" PRIu32 ",%" PRIu32 ",%" PRIu32 ")"
-                              ", warp %" PRIu32 ", lane %" PRIu32,
+    append(text, size, &used,
+           ", block (%" PRIu32 ",%" PRIu32 ",%" PRIu32 "), thread (%" PRIu32 ",%" PRIu32 ",%" PRIu32 ")"
+           ", warp %" PRIu32 ", lane %" PRIu32,
            finding->block[0], finding->block[1], finding->block[2], finding->thread[0], finding->thread[1],
            finding->thread[2], finding->warp, finding->lane);
   }
-  if (finding->has_address) append(text, size, &used, ", address 0x%" PRIx64 ", %" PRIu32 " bytes", finding->address, finding->bytes);
+  if (finding->has_address)
+    append(text, size, &used, ", address 0x%" PRIx64 ", %" PRIu32 " bytes", finding->address, finding->bytes);
   if (finding->other_ptx_line) {
     append(text, size, &used, "; the other access: ");
     if (finding->other_source.file) {
-      append(text, size, &used, "%s:%" PRIu32 ":%" PRIu32 ", ", finding->other_source.file, finding->other_source.line,
-             finding->other_source.column);
+      append(text, size, &used, "%s:%" PRIu32 ":%" PRIu32 ", ", finding->other_source.file,
+             finding->other_source.line, finding->other_source.column);
     }
     append(text, size, &used, "%s:%d", finding->module, finding->other_ptx_line);
   }

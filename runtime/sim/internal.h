@@ -1,9 +1,9 @@
 // What the files of the simulator share: the decoded program, the state of warps and blocks, and the checks.
 //
-// Registers are arrays over the 32 lanes of a warp, so that one instruction is one loop over lanes. An operand is an
-// offset in bytes; its two low bits choose the array it counts from: the frame of the running function, the
-// module's constants, or the warp's special registers. In front of each array's first lane stands one word of poison
-// bits, a bit a lane.
+// Registers are arrays over the 32 lanes of a warp, so that one instruction is one loop over lanes. An
+// operand is an offset in bytes; its two low bits choose the array it counts from: the frame of the running
+// function, the module's constants, or the warp's special registers. In front of each array's first lane
+// stands one word of poison bits, a bit a lane.
 //
 //   width   bytes of a lane    offset + 0        poison
 //   pred    one bit of a word  uint32_t          offset - 4
@@ -49,7 +49,7 @@ enum sim_space {
   SIM_SPACE_PARAM, // a kernel's parameters
 };
 
-// Generic addresses. Below SIM_GLOBAL_BASE lie the windows of the other spaces, 4 GiB each.
+// Generic addresses. Below 2^40 lie the windows of the other spaces, 4 GiB each.
 #define SIM_SHARED_BASE UINT64_C(0x100000000)
 #define SIM_LOCAL_BASE UINT64_C(0x200000000)
 #define SIM_PARAM_BASE UINT64_C(0x300000000)
@@ -59,7 +59,8 @@ enum sim_space {
 #define SIM_SLOT_START (UINT64_C(1) << 39)
 #define SIM_SLOT_LIMIT (UINT64_C(1) << 39)
 
-// ---- The decoded program -----------------------------------------------------------------------------------
+// ---- The decoded program
+// -----------------------------------------------------------------------------------
 
 struct sim_warp;
 struct sim_op;
@@ -69,9 +70,9 @@ typedef void (*sim_handler)(struct sim_warp *warp, const struct sim_op *op, uint
 
 // How the interpreter's loop treats an instruction.
 enum sim_op_kind {
-  SIM_OP_ALU,        // run, then spread poison from a, b, c, f to d and e
-  SIM_OP_RUN,        // run; the handler sees to poison
-  SIM_OP_BRANCH,     // to target
+  SIM_OP_ALU,    // run, then spread poison from a, b, c, f to d and e
+  SIM_OP_RUN,    // run; the handler sees to poison
+  SIM_OP_BRANCH, // to target
   SIM_OP_BRANCH_INDEX,
   SIM_OP_CALL,
   SIM_OP_RETURN,
@@ -119,35 +120,35 @@ struct sim_op {
   int32_t a, b, c, f; // sources; the zero constant where unused
   int32_t guard;      // predicate, or SIM_NO_GUARD
   bool guard_is_negated;
-  uint8_t kind;      // enum sim_op_kind
-  uint8_t space;     // enum sim_space
-  uint8_t type;      // enum sim_type
-  uint8_t from;      // second type, of conversions
-  uint8_t bytes;     // of one element of an access
-  uint8_t vector;    // elements of an access
-  uint8_t width;     // register width of the data of an access, in bits
+  uint8_t kind;          // enum sim_op_kind
+  uint8_t space;         // enum sim_space
+  uint8_t type;          // enum sim_type
+  uint8_t from;          // second type, of conversions
+  uint8_t bytes;         // of one element of an access
+  uint8_t vector;        // elements of an access
+  uint8_t width;         // register width of the data of an access, in bits
   uint8_t address_width; // of the address register
-  uint8_t rounding;  // enum sim_rounding
-  uint8_t scope;     // enum sim_scope: how strong an access is
-  uint8_t order;     // SIM_ACQUIRE, SIM_RELEASE
-  uint8_t sub;       // which variant, as its handler defines
-  uint8_t operation; // enum sim_atomic
-  uint8_t absorbs;   // SIM_ABSORBS_...
-  bool has_result;   // of an atomic
-  bool c_is_negated; // source c is a predicate to be negated
+  uint8_t rounding;      // enum sim_rounding
+  uint8_t scope;         // enum sim_scope: how strong an access is
+  uint8_t order;         // SIM_ACQUIRE, SIM_RELEASE
+  uint8_t sub;           // which variant, as its handler defines
+  uint8_t operation;     // enum sim_atomic
+  uint8_t absorbs;       // SIM_ABSORBS_...
+  bool has_result;       // of an atomic
+  bool c_is_negated;     // source c is a predicate to be negated
   bool is_ftz, is_saturating, is_nan, is_abs;
   bool is_approximate;
-  bool is_aligned;   // .aligned barrier
-  bool is_volatile;  // strong, but no order among the lanes of a warp
-  bool is_leader;    // first instruction after a label
-  uint32_t symbol;   // variable whose address is added to an access's, or SIM_NONE
-  bool is_framed;    // the frame's offset in local memory is added to the address
-  uint32_t target;   // instruction, function, or list in module->lists
-  uint32_t join;     // where the lanes of a diverged branch meet again
+  bool is_aligned;  // .aligned barrier
+  bool is_volatile; // strong, but no order among the lanes of a warp
+  bool is_leader;   // first instruction after a label
+  uint32_t symbol;  // variable whose address is added to an access's, or SIM_NONE
+  bool is_framed;   // the frame's offset in local memory is added to the address
+  uint32_t target;  // instruction, function, or list in module->lists
+  uint32_t join;    // where the lanes of a diverged branch meet again
   uint64_t immediate;
-  int line;          // in the PTX text
-  int loc;           // index into module->locs, or -1
-  uint16_t opcode;   // index into sim_opcodes
+  int line;        // in the PTX text
+  int loc;         // index into module->locs, or -1
+  uint16_t opcode; // index into sim_opcodes
 };
 
 // A row of the instruction table.
@@ -165,7 +166,8 @@ struct sim_loc {
   struct sim_source inlined_at;
 };
 
-// A variable of the module or, in shared memory, of a function. `initial` holds `initial_bytes`, the rest is zero; `fixups` are places that hold addresses.
+// A variable of the module or, in shared memory, of a function. `initial` holds `initial_bytes`, the rest is
+// zero; `fixups` are places that hold addresses.
 struct sim_fixup {
   uint64_t offset;
   uint32_t variable;
@@ -188,7 +190,7 @@ struct sim_variable {
 struct sim_formal {
   uint32_t offset;
   uint32_t bytes;
-  int32_t reg;    // register slot where it is one, else -1
+  int32_t reg; // register slot where it is one, else -1
   uint8_t width;
 };
 
@@ -197,7 +199,7 @@ struct sim_function {
   bool is_entry;
   bool has_body;
   int line;
-  uint32_t start;       // first instruction
+  uint32_t start; // first instruction
   uint32_t end;
   uint32_t frame_bytes; // of the register file
   uint32_t local_bytes; // of each lane's local memory
@@ -228,7 +230,6 @@ enum sim_special {
 struct sim_module {
   char *name;
   int target;
-  bool has_debug;
   struct sim_op *ops;
   size_t op_count;
   int32_t *lists; // operand lists: vector elements, call arguments, branch targets
@@ -247,12 +248,13 @@ struct sim_module {
   uint64_t special_mask; // which special registers it reads
 };
 
-// ---- Memory ------------------------------------------------------------------------------------------------
+// ---- Memory
+// ------------------------------------------------------------------------------------------------
 
 struct sim_cell;
 
-// Access history of 4 KiB, valid for one launch: segments as long as all accesses are of 2^granule bytes a lane, lane
-// after lane from a segment's start; then cells of 2^granule bytes, made finer as accesses need.
+// Access history of 4 KiB, valid for one launch: segments as long as all accesses are of 2^granule bytes a
+// lane, lane after lane from a segment's start; then cells of 2^granule bytes, made finer as accesses need.
 struct sim_page {
   atomic_uint lock;
   uint32_t generation;
@@ -274,7 +276,7 @@ struct sim_page {
 struct sim_shadow {
   struct sim_page *pages;
   uint64_t page_count;
-  uint32_t page_bytes; // 4096, or all there is in multiples of 512 where that is less
+  uint32_t page_bytes;  // 4096, or all there is in multiples of 512 where that is less
   pthread_mutex_t lock; // of what follows
   uint64_t *touched;    // pages that own memory
   uint64_t touched_count;
@@ -315,8 +317,8 @@ static inline struct sim_allocation *sim_slot(const struct sim_memory *memory, u
   return slot < memory->slot_count ? memory->slots[slot] : NULL;
 }
 
-// The shared memory that an entry and the functions it calls use: offsets of the variables (others keep theirs),
-// where dynamic memory starts, in *static_bytes. `offsets` may be NULL. False when memory is short.
+// The shared memory that an entry and the functions it calls use: offsets of the variables (others keep
+// theirs), where dynamic memory starts, in *static_bytes. `offsets` may be NULL. False when memory is short.
 bool sim_shared_layout(const struct sim_module *module, const struct sim_function *entry, uint64_t *offsets,
                        uint64_t *static_bytes);
 // Fills what follows from the decoded functions: entries, shared bytes.
@@ -340,7 +342,8 @@ void *sim_pages_map(uint64_t bytes);
 void sim_pages_unmap(void *memory, uint64_t bytes);
 void sim_shadow_free(struct sim_shadow *shadow);
 
-// ---- A run -------------------------------------------------------------------------------------------------
+// ---- A run
+// -------------------------------------------------------------------------------------------------
 
 struct sim_rng {
   uint64_t state;
@@ -407,7 +410,8 @@ struct sim_warp {
   struct sim_split splits[SIM_LANES];
   uint32_t split_count;
   uint32_t running; // index of the split that runs
-  uint64_t clock;     // instructions issued
+  bool is_spinning; // at the end of its last turn
+  uint64_t clock;   // instructions issued
   struct sim_rng rng;
   unsigned char *file; // registers
   size_t file_bytes;
@@ -415,7 +419,7 @@ struct sim_warp {
   size_t frame_count;
   size_t frame_room;
   unsigned char *special;
-  uint32_t frame_local; // offset in local memory of the running split's frame
+  uint32_t frame_local;                    // offset in local memory of the running split's frame
   unsigned char *local[SIM_LANES];         // local memory
   unsigned char *local_written[SIM_LANES]; // and which bytes are written
   uint32_t local_bytes;
@@ -423,12 +427,12 @@ struct sim_warp {
   bool has_diverged;          // since all lanes last met; if not, groups is not kept
   uint32_t groups[SIM_LANES]; // lanes that have not diverged from a lane since they last met
   // Happens-before.
-  uint32_t first_id;          // of the block's warp 0, over the grid, from 1
-  uint32_t epoch;             // counts synchronisations
-  uint32_t known;             // epoch up to which all lanes know all lanes
-  bool has_pairs;             // lanes know of each other differently:
-  uint32_t (*pairs)[SIM_LANES]; // [a][b]: up to which a knows b; NULL when that never was so
-  uint32_t rows[SIM_LANES];   // up to which this warp knows warp v of the block
+  uint32_t first_id;                     // of the block's warp 0, over the grid, from 1
+  uint32_t epoch;                        // counts synchronisations
+  uint32_t known;                        // epoch up to which all lanes know all lanes
+  bool has_pairs;                        // lanes know of each other differently:
+  uint32_t (*pairs)[SIM_LANES];          // [a][b]: up to which a knows b; NULL when that never was so
+  uint32_t rows[SIM_LANES];              // up to which this warp knows warp v of the block
   struct sim_clock *released[SIM_LANES]; // what a lane's last fence covers
   uint32_t released_epoch[SIM_LANES];    // and up to which of its own accesses
   bool has_released;
@@ -442,12 +446,12 @@ struct sim_warp {
 
 // A named barrier of a block.
 struct sim_barrier {
-  uint32_t arrived;     // threads
-  uint32_t expected;    // 0: none arrived
-  bool is_whole;        // all threads of the block
-  int line;             // instruction of the first arrival
+  uint32_t arrived;  // threads
+  uint32_t expected; // 0: none arrived
+  bool is_whole;     // all threads of the block
+  int line;          // instruction of the first arrival
   uint32_t pc;
-  uint32_t ones;        // of a reduction: threads with a true predicate
+  uint32_t ones; // of a reduction: threads with a true predicate
   uint32_t voters;
   uint32_t rows[SIM_LANES]; // join of what the arrived know
   struct sim_clock *released;
@@ -460,7 +464,6 @@ struct sim_block {
   uint32_t index[3];
   struct sim_warp *warps;
   uint32_t warp_count;
-  uint32_t live_warps; // with lanes that have not exited
   struct sim_rng rng;
   unsigned char *shared;
   unsigned char *shared_written;
@@ -473,7 +476,7 @@ struct sim_block {
   struct sim_item *items; // what its threads have read that others had released
   size_t item_count;
   size_t item_room;
-  struct sim_block *next;  // in a worker's list
+  struct sim_block *next; // in a worker's list
 };
 
 // Counts of one worker.
@@ -487,7 +490,6 @@ struct sim_worker {
   struct sim_launch_state *launch;
   pthread_t thread;
   bool has_thread;
-  uint32_t index;
   struct sim_counters counters;
   struct sim_block *ready; // resident blocks, oldest first
   struct sim_block **ready_end;
@@ -512,7 +514,7 @@ struct sim_launch_state {
   uint32_t warps;   // of a block
   uint32_t shared_bytes;
   uint32_t reserved_shared; // of them, at the end, for libraries that ask by %reserved_smem_offset_*
-  uint64_t order_factor; // block i in order of start is (i * factor + offset) mod blocks
+  uint64_t order_factor;    // block i in order of start is (i * factor + offset) mod blocks
   uint64_t order_offset;
   atomic_uint_fast64_t next_block;
   atomic_uint_fast64_t steps;
@@ -521,13 +523,14 @@ struct sim_launch_state {
   atomic_bool stop;
   atomic_bool out_of_memory;
   atomic_uint_fast64_t incomplete; // blocks that did not come to their end
-  pthread_mutex_t lock; // of what follows
+  pthread_mutex_t lock;            // of what follows
   struct sim_report *report;
   size_t finding_room;
   struct sim_sync *sync; // release history of addresses
 };
 
-// ---- Operands ----------------------------------------------------------------------------------------------
+// ---- Operands
+// ----------------------------------------------------------------------------------------------
 
 // Lanes of a register, whatever they were written as.
 #if defined __GNUC__
@@ -576,26 +579,32 @@ static inline uint32_t *sim_poison(const struct sim_warp *warp, int32_t offset) 
 #endif
 
 // Runs `body` for each lane l of mask; the loop over a full warp has a constant count, for vector code.
-#define SIM_EACH(mask, l, ...)                                                                                     \
-  do {                                                                                                             \
-    if ((mask) == SIM_FULL) {                                                                                      \
-      SIM_VECTOR                                                                                                   \
-      for (unsigned l = 0; l < SIM_LANES; l++) { __VA_ARGS__ }                                                     \
-    } else {                                                                                                       \
-      for (uint32_t rest_ = (mask); rest_; rest_ &= rest_ - 1) {                                                   \
-        unsigned l = (unsigned)__builtin_ctz(rest_);                                                               \
-        __VA_ARGS__                                                                                                \
-      }                                                                                                            \
-    }                                                                                                              \
+#define SIM_EACH(mask, l, ...)                                                                               \
+  do {                                                                                                       \
+    if ((mask) == SIM_FULL) {                                                                                \
+      SIM_VECTOR                                                                                             \
+      for (unsigned l = 0; l < SIM_LANES; l++) {                                                             \
+        __VA_ARGS__                                                                                          \
+      }                                                                                                      \
+    } else {                                                                                                 \
+      for (uint32_t rest_ = (mask); rest_; rest_ &= rest_ - 1) {                                             \
+        unsigned l = (unsigned)__builtin_ctz(rest_);                                                         \
+        __VA_ARGS__                                                                                          \
+      }                                                                                                      \
+    }                                                                                                        \
   } while (0)
 
 // Runs `body` for each lane of a mask that is seldom full.
-#define SIM_EACH_BIT(mask, l)                                                                                      \
-  for (uint32_t rest_##l = (mask), l; rest_##l && (l = (uint32_t)__builtin_ctz(rest_##l), 1); rest_##l &= rest_##l - 1)
+#define SIM_EACH_BIT(mask, l)                                                                                \
+  for (uint32_t rest_##l = (mask), l; rest_##l && (l = (uint32_t)__builtin_ctz(rest_##l), 1);                \
+       rest_##l &= rest_##l - 1)
 
-static inline unsigned sim_popcount(uint32_t mask) { return (unsigned)__builtin_popcount(mask); }
+static inline unsigned sim_popcount(uint32_t mask) {
+  return (unsigned)__builtin_popcount(mask);
+}
 
-// ---- Findings ----------------------------------------------------------------------------------------------
+// ---- Findings
+// ----------------------------------------------------------------------------------------------
 
 // Where a finding is: every field that does not apply stays zero.
 struct sim_where {
@@ -622,16 +631,18 @@ static inline bool sim_checks(const struct sim_warp *warp, enum sim_kind kind) {
 // Reports lanes of `lanes` that hold poison; `what` says where it went ("a stored value").
 void sim_find_poison(struct sim_warp *warp, const struct sim_op *op, uint32_t lanes, const char *what);
 
-// ---- The parts of the interpreter --------------------------------------------------------------------------
+// ---- The parts of the interpreter
+// --------------------------------------------------------------------------
 
 // What an access does.
 enum sim_access { SIM_READ = 1, SIM_WRITE = 2, SIM_READ_WRITE = 3 };
 
-// access.c: addresses to host memory, with all checks and counts. Returns the lanes that may go on; fills host[l].
-// Generic addresses are resolved lane by lane.
+// access.c: addresses to host memory, with all checks and counts. Returns the lanes that may go on; fills
+// host[l]. Generic addresses are resolved lane by lane.
 uint32_t sim_access(struct sim_warp *warp, const struct sim_op *op, enum sim_space space, uint32_t mask,
                     uint64_t *address, uint32_t bytes, enum sim_access access, unsigned char **host);
-// Addresses of an op's operand a plus its immediate; reports poisoned ones and returns the lanes that are sound.
+// Addresses of an op's operand a plus its immediate; reports poisoned ones and returns the lanes that are
+// sound.
 uint32_t sim_addresses(struct sim_warp *warp, const struct sim_op *op, uint32_t mask, uint64_t *address);
 
 // traffic.c: what an access costs.
@@ -640,17 +651,18 @@ void sim_count_global(struct sim_stats *stats, uint32_t mask, const uint64_t *ad
 void sim_count_shared(struct sim_stats *stats, uint32_t mask, const uint64_t *address, uint32_t bytes,
                       enum sim_access access);
 
-// shadow.c: race check of one access; `written` as in sim_access. Offsets are within the allocation or the block's
-// shared memory.
+// shadow.c: race check of one access; `written` as in sim_access. Offsets are within the allocation or the
+// block's shared memory.
 void sim_shadow_access(struct sim_warp *warp, const struct sim_op *op, struct sim_shadow *shadow,
                        uint32_t generation, bool is_shared, uint32_t mask, const uint64_t *offset,
                        uint64_t address_base, uint32_t bytes, enum sim_access access);
 bool sim_shadow_create(struct sim_shadow *shadow, uint64_t bytes);
 
-// clock.c: happens-before. Accesses are dated by their warp's epoch, which every synchronisation of the warp ends.
+// clock.c: happens-before. Accesses are dated by their warp's epoch, which every synchronisation of the warp
+// ends.
 #define SIM_EPOCH_LIMIT ((1u << 25) - 1)
-// Whether accesses at `epoch` of lanes `lanes` of warp `id` (over the grid, from 1) precede what `lane` of `warp`
-// does now.
+// Whether accesses at `epoch` of lanes `lanes` of warp `id` (over the grid, from 1) precede what `lane` of
+// `warp` does now.
 bool sim_ordered(const struct sim_warp *warp, uint32_t lane, uint32_t id, uint32_t lanes, uint32_t epoch);
 void sim_clock_start(struct sim_warp *warp);
 void sim_clock_end(struct sim_block *block);
@@ -669,7 +681,8 @@ void sim_sync_destroy(struct sim_sync *sync);
 
 // collective.c: warp instructions, which wait for the lanes that their masks name.
 // Lanes `mask`, all of `split`, have come to `op`; true when they ran it and may go on.
-bool sim_collective_arrive(struct sim_warp *warp, struct sim_split *split, const struct sim_op *op, uint32_t mask);
+bool sim_collective_arrive(struct sim_warp *warp, struct sim_split *split, const struct sim_op *op,
+                           uint32_t mask);
 // Runs what lanes that have exited leave complete.
 void sim_collective_recheck(struct sim_warp *warp);
 // Reports one instruction that will never be complete and runs it nevertheless; false when none waits.
@@ -688,7 +701,7 @@ bool sim_return(struct sim_warp *warp, struct sim_split *split);
 // Room for local memory up to `bytes` a lane; false when memory is short.
 bool sim_local_reserve(struct sim_warp *warp, uint32_t bytes);
 
-// warp.c: runs a warp for at most *budget steps; false when no lane is ready.
+// warp.c: runs a warp for at most *budget steps, less where all its lanes spin; false when no lane is ready.
 bool sim_warp_run(struct sim_warp *warp, uint64_t *budget);
 // Takes lanes out of a split into a new ready one at the same place; the lanes have diverged.
 struct sim_split *sim_split_cut(struct sim_warp *warp, struct sim_split *split, uint32_t mask);
@@ -706,7 +719,7 @@ void sim_lane_story(const struct sim_warp *warp, uint32_t lane, char *text, size
 struct sim_block *sim_block_create(struct sim_worker *worker);
 // Makes a block ready to run; false when memory is short.
 bool sim_block_start(struct sim_block *block, uint64_t linear);
-// Runs a block for at most *budget steps; true when it has ended or was stopped.
+// Runs a block for at most *budget steps, less where it only spins; true when it has ended or was stopped.
 bool sim_block_run(struct sim_block *block, uint64_t *budget);
 void sim_block_destroy(struct sim_block *block);
 

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// Instructions a block runs before a worker looks around. Short, because it is also how late a limit is noticed.
+// Instructions a block runs before a worker looks around. Short, because it is also how late a limit is
+// noticed.
 #define BLOCK_SLICE 65536
 #define DEFAULT_STEPS (UINT64_C(1) << 31)
 #define DEFAULT_FINDINGS 100
@@ -15,7 +16,8 @@
 #define BLOCKS_OF_SM 32
 #define RESERVED_SHARED 1024
 
-// Shared memory a block may have, by the architecture (CUDA programming guide, table of technical specifications).
+// Shared memory a block may have, by the architecture (CUDA programming guide, table of technical
+// specifications).
 static uint64_t shared_limit(uint32_t arch) {
   if (arch < 75) return 96 << 10;
   if (arch < 80) return 64 << 10;
@@ -37,12 +39,14 @@ static void set_options(struct sim_launch_state *state, const struct sim_options
   state->checks = SIM_CHECK_ALL & ~out->unchecked;
 }
 
-// ---- What does not fit -------------------------------------------------------------------------------------
+// ---- What does not fit
+// -------------------------------------------------------------------------------------
 
 #if defined __GNUC__
 __attribute__((format(printf, 2, 3)))
 #endif
-static void refuse(struct sim_launch_state *state, const char *format, ...) {
+static void
+refuse(struct sim_launch_state *state, const char *format, ...) {
   char text[200];
   va_list arguments;
   va_start(arguments, format);
@@ -60,21 +64,30 @@ static bool fits(struct sim_launch_state *state) {
   const struct sim_entry *entry = launch->entry;
   const uint32_t *block = launch->block, *grid = launch->grid;
   uint64_t threads = (uint64_t)block[0] * block[1];
-  if (block[2] != 0 && threads > UINT64_MAX / block[2]) threads = UINT64_MAX;
-  else threads *= block[2];
+  if (block[2] != 0 && threads > UINT64_MAX / block[2])
+    threads = UINT64_MAX;
+  else
+    threads *= block[2];
   if (threads == 0 || threads > 1024 || block[0] > 1024 || block[1] > 1024 || block[2] > 64) {
-    refuse(state, "a block of (%" PRIu32 ",%" PRIu32 ",%" PRIu32 ") threads: at least 1, at most 1024 in all and in x and y, 64 in z",
+    refuse(state,
+           "a block of (%" PRIu32 ",%" PRIu32 ",%" PRIu32
+           ") threads: at least 1, at most 1024 in all and in x and y, 64 in z",
            block[0], block[1], block[2]);
     return false;
   }
-  if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0 || grid[0] > INT32_MAX || grid[1] > 65535 || grid[2] > 65535) {
-    refuse(state, "a grid of (%" PRIu32 ",%" PRIu32 ",%" PRIu32 ") blocks: at least 1, at most 2^31-1 in x, 65535 in y and z", grid[0],
-           grid[1], grid[2]);
+  if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0 || grid[0] > INT32_MAX || grid[1] > 65535 ||
+      grid[2] > 65535) {
+    refuse(state,
+           "a grid of (%" PRIu32 ",%" PRIu32 ",%" PRIu32
+           ") blocks: at least 1, at most 2^31-1 in x, 65535 in y and z",
+           grid[0], grid[1], grid[2]);
     return false;
   }
   const uint32_t *need = entry->required_block, *most = entry->maximum_block;
   if (need[0] != 0 && memcmp(need, block, 3 * sizeof *need) != 0) {
-    refuse(state, "a block of (%" PRIu32 ",%" PRIu32 ",%" PRIu32 ") threads, but .reqntid says (%" PRIu32 ",%" PRIu32 ",%" PRIu32 ")",
+    refuse(state,
+           "a block of (%" PRIu32 ",%" PRIu32 ",%" PRIu32 ") threads, but .reqntid says (%" PRIu32 ",%" PRIu32
+           ",%" PRIu32 ")",
            block[0], block[1], block[2], need[0], need[1], need[2]);
     return false;
   }
@@ -89,8 +102,8 @@ static bool fits(struct sim_launch_state *state) {
     return false;
   }
   if (launch->dynamic_shared > limit || fixed + launch->dynamic_shared > limit) {
-    refuse(state, "%" PRIu64 " bytes of shared memory: at most %" PRIu64 " on sm_%" PRIu32, fixed + launch->dynamic_shared, limit,
-           state->options.arch);
+    refuse(state, "%" PRIu64 " bytes of shared memory: at most %" PRIu64 " on sm_%" PRIu32,
+           fixed + launch->dynamic_shared, limit, state->options.arch);
     return false;
   }
   state->threads = (uint32_t)threads;
@@ -98,7 +111,8 @@ static bool fits(struct sim_launch_state *state) {
   return true;
 }
 
-// ---- Workers -----------------------------------------------------------------------------------------------
+// ---- Workers
+// -----------------------------------------------------------------------------------------------
 
 static uint64_t multiply_modulo(uint64_t a, uint64_t b, uint64_t modulus) {
   return (uint64_t)((unsigned __int128)a * b % modulus);
@@ -166,7 +180,8 @@ static struct sim_block *start_next(struct sim_worker *worker) {
     atomic_store(&state->out_of_memory, true);
     return NULL;
   }
-  uint64_t linear = (multiply_modulo(next, state->order_factor, state->blocks) + state->order_offset) % state->blocks;
+  uint64_t linear =
+      (multiply_modulo(next, state->order_factor, state->blocks) + state->order_offset) % state->blocks;
   sim_block_start(block, linear);
   worker->counters.stats.blocks++;
   return block;
@@ -186,16 +201,18 @@ static void stop_at_limit(struct sim_launch_state *state, struct sim_block *bloc
     if (warp->split_count == 0) continue;
     uint32_t index = warp->running < warp->split_count ? warp->running : 0;
     const struct sim_split *split = &warp->splits[index];
-    struct sim_where at = {.warp = warp, .op = &state->module->ops[split->pc], .lane = (uint32_t)__builtin_ctz(split->mask)};
+    struct sim_where at = {
+        .warp = warp, .op = &state->module->ops[split->pc], .lane = (uint32_t)__builtin_ctz(split->mask)};
     if (!atomic_exchange(&state->stop, true)) {
-      sim_find(state, SIM_STEP_LIMIT, &at, "stopped after %" PRIu64 " warp instructions", state->options.max_steps);
+      sim_find(state, SIM_STEP_LIMIT, &at, "stopped after %" PRIu64 " warp instructions",
+               state->options.max_steps);
     }
     return;
   }
 }
 
-// Blocks that do not end within their slice take turns. While they read strongly, as those do that wait for others,
-// new ones start; else only now and then.
+// Blocks that do not end within their slice take turns. While they read strongly, as those do that wait for
+// others, new ones start; else only now and then.
 static void *work(void *argument) {
   struct sim_worker *worker = argument;
   struct sim_launch_state *state = worker->launch;
@@ -212,8 +229,12 @@ static void *work(void *argument) {
       usleep(100); // the other workers' blocks fill the device
       continue;
     }
-    uint64_t steps = atomic_load_explicit(&state->steps, memory_order_relaxed), limit = state->options.max_steps;
-    uint64_t slice = steps >= limit ? 0 : limit - steps < BLOCK_SLICE ? limit - steps : BLOCK_SLICE, left = slice;
+    uint64_t steps = atomic_load_explicit(&state->steps, memory_order_relaxed),
+             limit = state->options.max_steps;
+    uint64_t slice = steps >= limit                ? 0
+                     : limit - steps < BLOCK_SLICE ? limit - steps
+                                                   : BLOCK_SLICE,
+             left = slice;
     uint64_t strong = worker->strong;
     bool is_done = slice > 0 && sim_block_run(block, &left);
     atomic_fetch_add_explicit(&state->steps, slice - left, memory_order_relaxed);
@@ -275,10 +296,11 @@ static bool run(struct sim_launch_state *state) {
   return is_ready && !atomic_load(&state->out_of_memory);
 }
 
-// ---- The launch --------------------------------------------------------------------------------------------
+// ---- The launch
+// --------------------------------------------------------------------------------------------
 
-// Registers as they are when a thread starts: zero. A register that nothing wrote is no poison: compilers leave
-// undefined halves of packed values in such registers, and never let them reach a result.
+// Registers as they are when a thread starts: zero. A register that nothing wrote is no poison: compilers
+// leave undefined halves of packed values in such registers, and never let them reach a result.
 static bool make_frame(struct sim_launch_state *state) {
   const struct sim_function *function = state->function;
   state->frame_image = calloc(function->frame_bytes + 1, 1);
@@ -294,7 +316,8 @@ static bool make_symbols(struct sim_launch_state *state) {
   uint64_t bytes;
   if (!sim_shared_layout(module, state->function, state->symbols, &bytes)) return false;
   uint64_t reserved = 0;
-  for (int i = SIM_SPECIAL_RESERVED_SMEM_0; i <= SIM_SPECIAL_RESERVED_SMEM_CAP; i++) reserved |= UINT64_C(1) << i;
+  for (int i = SIM_SPECIAL_RESERVED_SMEM_0; i <= SIM_SPECIAL_RESERVED_SMEM_CAP; i++)
+    reserved |= UINT64_C(1) << i;
   state->reserved_shared = module->special_mask & reserved ? RESERVED_SHARED : 0;
   bytes += state->launch->dynamic_shared;
   if (state->reserved_shared) bytes = (bytes + 15) & ~UINT64_C(15);
@@ -330,7 +353,8 @@ enum sim_result sim_launch(const struct sim_module *module, struct sim_memory *m
   if (!launch->entry) return refused(report, "no entry to launch");
   const struct sim_function *function = NULL;
   for (size_t i = 0; i < module->entry_count; i++) {
-    if (&module->functions[module->entries[i]].entry == launch->entry) function = &module->functions[module->entries[i]];
+    if (&module->functions[module->entries[i]].entry == launch->entry)
+      function = &module->functions[module->entries[i]];
   }
   if (!function) return refused(report, "the entry is not one of this module");
   if (launch->parameter_bytes < launch->entry->parameter_bytes) {

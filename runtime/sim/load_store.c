@@ -101,7 +101,8 @@ void sim_run_st(struct sim_warp *warp, const struct sim_op *op, uint32_t mask) {
   uint32_t bytes = (uint32_t)op->bytes * op->vector;
   uint32_t done = sim_access(warp, op, (enum sim_space)op->space, sound, address, bytes, SIM_WRITE, host);
   if (op->scope != SIM_SCOPE_WEAK) {
-    SIM_EACH_BIT(done, l) sim_clock_release(warp, op, l, generic_address((enum sim_space)op->space, first[l]));
+    SIM_EACH_BIT(done, l)
+    sim_clock_release(warp, op, l, generic_address((enum sim_space)op->space, first[l]));
     atomic_thread_fence(memory_order_seq_cst);
   }
   for (unsigned i = 0; i < op->vector; i++) store_element(warp, op, done, slots[i], host, i * op->bytes);

@@ -1,4 +1,5 @@
-// Address spaces: allocations in slots of 2^40 addresses each, backed by pages that the host provides when touched.
+// Address spaces: allocations in slots of 2^40 addresses each, backed by pages that the host provides when
+// touched.
 #include "runtime/sim/internal.h"
 
 #include <stdlib.h>
@@ -9,7 +10,8 @@
 void *sim_pages_map(uint64_t bytes) {
   if (bytes == 0) bytes = 1;
   if (bytes > SIZE_MAX / 2) return NULL;
-  void *memory = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *memory =
+      mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return memory == MAP_FAILED ? NULL : memory;
 }
 
@@ -53,8 +55,8 @@ void sim_memory_destroy(struct sim_memory *memory) {
   free(memory);
 }
 
-static struct sim_allocation *allocate(struct sim_memory *memory, void *host, uint64_t bytes, const char *name,
-                                       bool is_initialised) {
+static struct sim_allocation *allocate(struct sim_memory *memory, void *host, uint64_t bytes,
+                                       const char *name, bool is_initialised) {
   if (bytes > SIM_SLOT_LIMIT - ALIGNMENT || memory->slot_count == UINT32_MAX >> 8) return NULL;
   if (memory->slot_count == memory->slot_room) {
     uint32_t room = 2 * memory->slot_room;
@@ -65,15 +67,16 @@ static struct sim_allocation *allocate(struct sim_memory *memory, void *host, ui
   }
   struct sim_allocation *allocation = calloc(1, sizeof *allocation);
   if (!allocation) return NULL;
-  allocation->base = ((uint64_t)memory->slot_count << SIM_SLOT_BITS) + SIM_SLOT_START + ((uintptr_t)host & (ALIGNMENT - 1));
+  allocation->base =
+      ((uint64_t)memory->slot_count << SIM_SLOT_BITS) + SIM_SLOT_START + ((uintptr_t)host & (ALIGNMENT - 1));
   allocation->bytes = bytes;
   allocation->is_mapped = host != NULL;
   allocation->is_live = true;
   allocation->host = host ? host : sim_pages_map(bytes);
   allocation->name = name ? strdup(name) : NULL;
   if (!is_initialised) allocation->written = sim_pages_map(bytes);
-  bool is_whole = allocation->host && (!name || allocation->name) && (is_initialised || allocation->written) &&
-                  sim_shadow_create(&allocation->shadow, bytes);
+  bool is_whole = allocation->host && (!name || allocation->name) &&
+                  (is_initialised || allocation->written) && sim_shadow_create(&allocation->shadow, bytes);
   if (!is_whole) {
     release(allocation);
     free(allocation->name);
@@ -89,9 +92,11 @@ uint64_t sim_alloc(struct sim_memory *memory, uint64_t bytes, const char *name, 
   return allocation ? allocation->base : 0;
 }
 
-uint64_t sim_map(struct sim_memory *memory, void *host, uint64_t bytes, const char *name, bool is_initialised) {
+uint64_t sim_map(struct sim_memory *memory, void *host, uint64_t bytes, const char *name,
+                 bool is_initialised) {
   static unsigned char nothing[1];
-  struct sim_allocation *allocation = allocate(memory, host ? host : nothing, host ? bytes : 0, name, is_initialised);
+  struct sim_allocation *allocation =
+      allocate(memory, host ? host : nothing, host ? bytes : 0, name, is_initialised);
   return allocation ? allocation->base : 0;
 }
 
@@ -164,7 +169,8 @@ void *sim_host(struct sim_memory *memory, uint64_t address, uint64_t bytes) {
   return allocation ? allocation->host + (address - allocation->base) : NULL;
 }
 
-// ---- Variables of modules ----------------------------------------------------------------------------------
+// ---- Variables of modules
+// ----------------------------------------------------------------------------------
 
 const uint64_t *sim_memory_link(struct sim_memory *memory, const struct sim_module *module) {
   for (size_t i = 0; i < memory->module_count; i++) {

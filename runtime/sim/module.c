@@ -4,7 +4,8 @@
 #include <stdlib.h>
 
 // Marks what an entry reaches: functions through calls, variables through instructions.
-static bool reach(const struct sim_module *module, const struct sim_function *entry, bool *functions, bool *variables) {
+static bool reach(const struct sim_module *module, const struct sim_function *entry, bool *functions,
+                  bool *variables) {
   size_t *work = calloc(module->function_count + 1, sizeof *work), depth = 0;
   if (!work) return false;
   work[depth++] = (size_t)(entry - module->functions);
@@ -28,7 +29,9 @@ static bool reach(const struct sim_module *module, const struct sim_function *en
   return true;
 }
 
-static uint64_t round_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
+static uint64_t round_up(uint64_t value, uint64_t alignment) {
+  return (value + alignment - 1) & ~(alignment - 1);
+}
 
 bool sim_shared_layout(const struct sim_module *module, const struct sim_function *entry, uint64_t *offsets,
                        uint64_t *static_bytes) {
@@ -74,7 +77,8 @@ void sim_module_destroy(struct sim_module *module) {
   }
   for (size_t i = 0; i < module->function_count; i++) {
     struct sim_function *function = &module->functions[i];
-    for (size_t k = 0; k < function->entry.parameter_count; k++) free((char *)(uintptr_t)function->entry_parameters[k].name);
+    for (size_t k = 0; k < function->entry.parameter_count; k++)
+      free((char *)(uintptr_t)function->entry_parameters[k].name);
     free(function->entry_parameters);
     free(function->name);
     free(function->registers);
@@ -93,7 +97,9 @@ void sim_module_destroy(struct sim_module *module) {
   free(module);
 }
 
-size_t sim_module_entry_count(const struct sim_module *module) { return module->entry_count; }
+size_t sim_module_entry_count(const struct sim_module *module) {
+  return module->entry_count;
+}
 
 const struct sim_entry *sim_module_entry(const struct sim_module *module, size_t index) {
   return index < module->entry_count ? &module->functions[module->entries[index]].entry : NULL;
@@ -107,7 +113,9 @@ const struct sim_entry *sim_module_find(const struct sim_module *module, const c
   return NULL;
 }
 
-int sim_module_target(const struct sim_module *module) { return module->target; }
+int sim_module_target(const struct sim_module *module) {
+  return module->target;
+}
 
 uint64_t sim_module_count(const struct sim_module *module, const char *opcode) {
   uint64_t count = 0;

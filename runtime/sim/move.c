@@ -18,7 +18,9 @@ HANDLER(mov_64) {
 HANDLER(mov_128) {
   const unsigned char *pa = sim_operand(warp, op->a);
   unsigned char *pd = sim_operand(warp, op->d);
-  SIM_EACH_BIT(mask, l) { memmove(pd + 16 * l, pa + 16 * l, 16); }
+  SIM_EACH_BIT(mask, l) {
+    memmove(pd + 16 * l, pa + 16 * l, 16);
+  }
 }
 
 HANDLER(mov_pred) {
@@ -114,7 +116,8 @@ HANDLER(cvta) {
   SIM_EACH(mask, l, { pd[l] = pa[l] + base; });
 }
 
-// ---- Decoding ----------------------------------------------------------------------------------------------
+// ---- Decoding
+// ----------------------------------------------------------------------------------------------
 
 static uint64_t window(enum sim_space space) {
   switch (space) {
@@ -128,8 +131,10 @@ static uint64_t window(enum sim_space space) {
   return 0;
 }
 
-// A name as a value: the address of a variable in its own space, or of a function. False when the name is none.
-static bool symbol_value(struct sim_decoder *decoder, const struct ptx_operand *operand, enum sim_space *space) {
+// A name as a value: the address of a variable in its own space, or of a function. False when the name is
+// none.
+static bool symbol_value(struct sim_decoder *decoder, const struct ptx_operand *operand,
+                         enum sim_space *space) {
   struct sim_op *op = decoder->op;
   if (operand->kind != PTX_NAME || operand->component) return false;
   struct sim_symbol *symbol = sim_symbol_find(decoder, operand->text);
@@ -158,13 +163,15 @@ static bool decode_clock(struct sim_decoder *decoder, const struct ptx_operand *
   static const struct {
     const char *name;
     uint8_t what, width;
-  } clocks[] = {{"%clock", CLOCK, 32},          {"%clock_hi", CLOCK_HI, 32},       {"%clock64", CLOCK64, 64},
-                {"%globaltimer", TIMER, 64},    {"%globaltimer_lo", TIMER_LO, 32}, {"%globaltimer_hi", TIMER_HI, 32},
-                {"%gridid", GRIDID, 64},        {"%is_explicit_cluster", ZERO, 1}};
+  } clocks[] = {
+      {"%clock", CLOCK, 32},       {"%clock_hi", CLOCK_HI, 32},       {"%clock64", CLOCK64, 64},
+      {"%globaltimer", TIMER, 64}, {"%globaltimer_lo", TIMER_LO, 32}, {"%globaltimer_hi", TIMER_HI, 32},
+      {"%gridid", GRIDID, 64},     {"%is_explicit_cluster", ZERO, 1}};
   if (operand->kind != PTX_NAME || operand->component) return false;
   for (size_t i = 0; i < sizeof clocks / sizeof *clocks; i++) {
     if (strcmp(operand->text, clocks[i].name) != 0) continue;
-    if (sim_type_bits(type) != clocks[i].width) sim_fail(decoder, "'%s' has %d bits", operand->text, clocks[i].width);
+    if (sim_type_bits(type) != clocks[i].width)
+      sim_fail(decoder, "'%s' has %d bits", operand->text, clocks[i].width);
     decoder->op->sub = clocks[i].what;
     decoder->op->run = mov_clock;
     return true;
@@ -183,7 +190,8 @@ static enum sim_type bits_type(struct sim_decoder *decoder, unsigned bits) {
 }
 
 // Elements of a vector operand of `mov`: their slots, as results or as sources.
-static void elements(struct sim_decoder *decoder, const struct ptx_operand *list, unsigned bits, bool are_results) {
+static void elements(struct sim_decoder *decoder, const struct ptx_operand *list, unsigned bits,
+                     bool are_results) {
   struct sim_op *op = decoder->op;
   size_t count = list->items ? list->items->count : 0;
   if (count < 2 || count > 8 || bits % count) sim_fail(decoder, "'mov' cannot split a value like this");

@@ -21,7 +21,8 @@ double sim_widen(uint32_t bits, struct sim_format format) {
 }
 
 // Whether the magnitude grows by one unit: `rest` are the bits cut off, `half` half of their range.
-static bool rounds_up(enum sim_rounding rounding, bool is_negative, bool is_odd, uint64_t rest, uint64_t half) {
+static bool rounds_up(enum sim_rounding rounding, bool is_negative, bool is_odd, uint64_t rest,
+                      uint64_t half) {
   switch (rounding) {
   case SIM_RN: return rest > half || (rest == half && is_odd);
   case SIM_RNA: return rest >= half;
@@ -69,7 +70,8 @@ uint32_t sim_narrow(double value, struct sim_format format, enum sim_rounding ro
                        (rounding == SIM_RM && is_negative);
     return sign | (is_infinite ? infinity : infinity - 1);
   }
-  return sign | (uint32_t)biased << format.fraction | (uint32_t)(kept & ((UINT64_C(1) << format.fraction) - 1));
+  return sign | (uint32_t)biased << format.fraction |
+         (uint32_t)(kept & ((UINT64_C(1) << format.fraction) - 1));
 }
 
 double sim_add_odd(double a, double b) {

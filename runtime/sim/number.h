@@ -1,4 +1,5 @@
-// Floating-point values of the narrow formats and of every rounding, in software where the host has no instruction.
+// Floating-point values of the narrow formats and of every rounding, in software where the host has no
+// instruction.
 #ifndef RED_SIM_NUMBER_H
 #define RED_SIM_NUMBER_H
 
@@ -35,7 +36,9 @@ static inline uint64_t sim_double_bits(double value) {
 }
 
 // NaN of a single becomes the hardware's one.
-static inline float sim_canonical(float value) { return value == value ? value : sim_float(SIM_NAN32); }
+static inline float sim_canonical(float value) {
+  return value == value ? value : sim_float(SIM_NAN32);
+}
 
 // Denormals of a single become zero of their sign.
 static inline float sim_flush(float value) {
@@ -52,14 +55,19 @@ extern const struct sim_format sim_half, sim_bfloat, sim_single;
 
 // Exact value of a number of a format of at most 32 bits.
 double sim_widen(uint32_t bits, struct sim_format format);
-// The nearest number of the format in that rounding; NaN becomes all ones but the sign. Overflow gives infinity or
-// the largest number, as the rounding says.
+// The nearest number of the format in that rounding; NaN becomes all ones but the sign. Overflow gives
+// infinity or the largest number, as the rounding says.
 uint32_t sim_narrow(double value, struct sim_format format, enum sim_rounding rounding);
 
-static inline float sim_half_value(uint32_t bits) { return (float)sim_widen(bits & 0xffff, sim_half); }
-static inline float sim_bfloat_value(uint32_t bits) { return sim_float(bits << 16); }
+static inline float sim_half_value(uint32_t bits) {
+  return (float)sim_widen(bits & 0xffff, sim_half);
+}
+static inline float sim_bfloat_value(uint32_t bits) {
+  return sim_float(bits << 16);
+}
 
-// Sum and fused product rounded to odd: a later rounding to at most 51 bits gives what one rounding would have given.
+// Sum and fused product rounded to odd: a later rounding to at most 51 bits gives what one rounding would
+// have given.
 double sim_add_odd(double a, double b);
 
 // Host rounding for directed modes: sim_rounding_set(SIM_RN) restores. Arithmetic in between must go through

@@ -10,8 +10,8 @@
 
 struct sim_error;
 
-// Memory of one tree: chunks that are freed together. An allocation that fails sets `failed` and leaves through
-// `out`, which ptx_read owns: only the reader allocates here.
+// Memory of one tree: chunks that are freed together. An allocation that fails sets `failed` and leaves
+// through `out`, which ptx_read owns: only the reader allocates here.
 struct ptx_arena {
   jmp_buf *out;
   struct ptx_chunk *chunks;
@@ -47,13 +47,13 @@ enum ptx_operand_kind {
 struct ptx_operand {
   enum ptx_operand_kind kind;
   struct ptx_place place;
-  const char *text;           // PTX_NAME, PTX_GENERIC
-  const char *component;      // "x" of %tid.x; NULL where there is none
-  uint64_t value;             // bits, or the offset in bytes of a name or an address
-  struct ptx_operand *items;  // first of a chain linked by next
-  size_t count;               // items in the chain
-  struct ptx_operand *next;   // in the list that holds this operand
-  struct ptx_operand *last;   // end of the chain that starts here, kept up to date in its first element only
+  const char *text;          // PTX_NAME, PTX_GENERIC
+  const char *component;     // "x" of %tid.x; NULL where there is none
+  uint64_t value;            // bits, or the offset in bytes of a name or an address
+  struct ptx_operand *items; // first of a chain linked by next
+  size_t count;              // items in the chain
+  struct ptx_operand *next;  // in the list that holds this operand
+  struct ptx_operand *last;  // end of the chain that starts here, kept up to date in its first element only
 };
 
 // One dotted word of an instruction or a declaration, without its dot; .align carries its value.
@@ -73,19 +73,20 @@ struct ptx_instruction {
   size_t operand_count;
 };
 
-// A variable of any state space: registers (name<count> declares count of them), parameters, module variables.
+// A variable of any state space: registers (name<count> declares count of them), parameters, module
+// variables.
 struct ptx_variable {
   struct ptx_place place;
-  const char *space;     // "reg", "param", "local", "shared", "global", "const"
-  const char *linkage;   // "extern", "visible", "weak", "common", or NULL
-  struct ptx_dot *dots;  // type, vector length, alignment, pointer attributes
+  const char *space;    // "reg", "param", "local", "shared", "global", "const"
+  const char *linkage;  // "extern", "visible", "weak", "common", or NULL
+  struct ptx_dot *dots; // type, vector length, alignment, pointer attributes
   const char *name;
-  uint64_t range;        // N of name<N>; 0 for one variable
+  uint64_t range; // N of name<N>; 0 for one variable
   bool has_range;
   bool is_array;
-  bool is_open_array;    // name[]
-  bool is_overflowing;   // the product of the dimensions does not fit
-  uint64_t elements;     // product of the dimensions; 1 for a scalar
+  bool is_open_array;  // name[]
+  bool is_overflowing; // the product of the dimensions does not fit
+  uint64_t elements;   // product of the dimensions; 1 for a scalar
   struct ptx_operand *initial;
   struct ptx_variable *next;
   struct ptx_variable *last;
@@ -155,7 +156,7 @@ struct ptx_file {
   struct ptx_file *next;
 };
 
-// Everything one text holds. `depth` counts open scopes while reading.
+// Everything one text holds.
 struct ptx_unit {
   struct ptx_arena arena;
   int version_major;
@@ -174,8 +175,8 @@ struct ptx_unit {
   bool failed; // error holds the first message
 };
 
-// Reads `length` bytes. On success returns the tree, to be freed with ptx_unit_free; else NULL, with the first
-// error's line, column and message in *error.
+// Reads `length` bytes. On success returns the tree, to be freed with ptx_unit_free; else NULL, with the
+// first error's line, column and message in *error.
 struct ptx_unit *ptx_read(const char *text, size_t length, struct sim_error *error);
 void ptx_unit_free(struct ptx_unit *unit);
 
@@ -185,12 +186,12 @@ __attribute__((format(printf, 3, 4)))
 #endif
 void ptx_fail(struct ptx_unit *unit, struct ptx_place place, const char *format, ...);
 
-// Constructors that grammar/ptx.y calls, one for each production. A list is a chain whose first element knows the
-// last; *_append(list, item) returns the first element.
+// Constructors that grammar/ptx.y calls, one for each production. A list is a chain whose first element knows
+// the last; *_append(list, item) returns the first element.
 struct ptx_operand *ptx_operand_new(struct ptx_unit *unit, struct ptx_place place, enum ptx_operand_kind kind,
                                     const char *text, uint64_t value);
-struct ptx_operand *ptx_operand_wrap(struct ptx_unit *unit, struct ptx_place place, enum ptx_operand_kind kind,
-                                     struct ptx_operand *items, uint64_t value);
+struct ptx_operand *ptx_operand_wrap(struct ptx_unit *unit, struct ptx_place place,
+                                     enum ptx_operand_kind kind, struct ptx_operand *items, uint64_t value);
 struct ptx_operand *ptx_operand_append(struct ptx_operand *list, struct ptx_operand *item);
 struct ptx_dot *ptx_dot_append(struct ptx_unit *unit, struct ptx_dot *list, const char *text, uint64_t value);
 struct ptx_variable *ptx_variable_new(struct ptx_unit *unit, struct ptx_place place, const char *name);

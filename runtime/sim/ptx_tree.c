@@ -84,8 +84,8 @@ struct ptx_operand *ptx_operand_new(struct ptx_unit *unit, struct ptx_place plac
   return operand;
 }
 
-struct ptx_operand *ptx_operand_wrap(struct ptx_unit *unit, struct ptx_place place, enum ptx_operand_kind kind,
-                                     struct ptx_operand *items, uint64_t value) {
+struct ptx_operand *ptx_operand_wrap(struct ptx_unit *unit, struct ptx_place place,
+                                     enum ptx_operand_kind kind, struct ptx_operand *items, uint64_t value) {
   struct ptx_operand *operand = ptx_operand_new(unit, place, kind, NULL, value);
   operand->items = items;
   return operand;
@@ -98,7 +98,8 @@ struct ptx_operand *ptx_operand_append(struct ptx_operand *list, struct ptx_oper
   return list;
 }
 
-struct ptx_dot *ptx_dot_append(struct ptx_unit *unit, struct ptx_dot *list, const char *text, uint64_t value) {
+struct ptx_dot *ptx_dot_append(struct ptx_unit *unit, struct ptx_dot *list, const char *text,
+                               uint64_t value) {
   struct ptx_dot *dot = ptx_alloc(&unit->arena, sizeof *dot);
   dot->text = text;
   dot->value = value;

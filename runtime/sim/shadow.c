@@ -1,7 +1,8 @@
-// Data races, after FastTrack (Flanagan and Freund, PLDI 2009): each cell of memory keeps its last write and the reads
-// since, as epochs; readers of one warp and epoch share one record. Pages of 4 KiB start with cells as large as their
-// first access and are made finer as smaller ones come. Where whole warps go lane after lane through memory, as most
-// do, one segment stands for 32 cells; whatever does not fit in turns the page into cells.
+// Data races, after FastTrack (Flanagan and Freund, PLDI 2009): each cell of memory keeps its last write and
+// the reads since, as epochs; readers of one warp and epoch share one record. Pages of 4 KiB start with cells
+// as large as their first access and are made finer as smaller ones come. Where whole warps go lane after
+// lane through memory, as most do, one segment stands for 32 cells; whatever does not fit in turns the page
+// into cells.
 #include "runtime/sim/internal.h"
 
 #include <sched.h>
@@ -97,7 +98,9 @@ static void lock_page(struct sim_page *page) {
   }
 }
 
-static void unlock_page(struct sim_page *page) { atomic_store_explicit(&page->lock, 0, memory_order_release); }
+static void unlock_page(struct sim_page *page) {
+  atomic_store_explicit(&page->lock, 0, memory_order_release);
+}
 
 static uint32_t reader_new(struct sim_page *page) {
   if (page->reader_free) {
@@ -206,8 +209,8 @@ static bool expand(const struct sim_shadow *shadow, struct sim_page *page) {
 }
 
 // A page as it is at the start of a launch, in segments if wished.
-static bool start_page(struct sim_shadow *shadow, struct sim_page *page, uint32_t generation, uint32_t granule,
-                       bool in_segments) {
+static bool start_page(struct sim_shadow *shadow, struct sim_page *page, uint32_t generation,
+                       uint32_t granule, bool in_segments) {
   if (!page->is_touched) {
     if (!touch(shadow, (uint64_t)(page - shadow->pages))) return false;
     page->is_touched = true;
@@ -239,7 +242,8 @@ static bool prepare(struct sim_shadow *shadow, struct sim_page *page, uint32_t g
   return page->granule <= granule || refine(shadow, page, granule);
 }
 
-// ---- Cells -------------------------------------------------------------------------------------------------
+// ---- Cells
+// -------------------------------------------------------------------------------------------------
 
 // One lane's access while it is checked.
 struct access {
@@ -263,11 +267,12 @@ static bool are_strong(const struct access *access, uint32_t other, uint32_t id)
   return mine == GPU && other == GPU;
 }
 
-static void report(const struct access *access, const char *mine, const char *theirs, uint32_t id, uint32_t lane,
-                   uint32_t op_index) {
+static void report(const struct access *access, const char *mine, const char *theirs, uint32_t id,
+                   uint32_t lane, uint32_t op_index) {
   struct sim_warp *warp = access->warp;
   struct sim_launch_state *launch = warp->block->launch;
-  struct sim_where at = {warp, access->op, &warp->module->ops[op_index], access->lane, true, access->address, access->bytes};
+  struct sim_where at = {
+      warp, access->op, &warp->module->ops[op_index], access->lane, true, access->address, access->bytes};
   uint32_t warps = launch->warps, other_block = (id - 1) / warps, other_warp = (id - 1) % warps;
   bool is_same_block = id - warp->first_id < warps;
   char where[64] = "";
@@ -286,7 +291,8 @@ static bool check_writer(const struct access *access, const struct sim_cell *cel
   return false;
 }
 
-static bool check_reader(const struct access *access, uint32_t id, uint32_t mark, uint32_t lanes, uint32_t op) {
+static bool check_reader(const struct access *access, uint32_t id, uint32_t mark, uint32_t lanes,
+                         uint32_t op) {
   if (id == access->id) lanes &= ~(1u << access->lane);
   if (!lanes || are_strong(access, mark & 3, id)) return true;
   if (sim_ordered(access->warp, access->lane, id, lanes, mark >> 7)) return true;
@@ -294,10 +300,12 @@ static bool check_reader(const struct access *access, uint32_t id, uint32_t mark
   return false;
 }
 
-static void write_cell(const struct access *access, struct sim_page *page, struct sim_cell *cell, uint32_t epoch) {
+static void write_cell(const struct access *access, struct sim_page *page, struct sim_cell *cell,
+                       uint32_t epoch) {
   bool is_clean = !cell->writer || check_writer(access, cell, "a write");
   if (cell->read_lanes) {
-    is_clean = is_clean && check_reader(access, cell->reader, cell->read_mark, cell->read_lanes, cell->read_op);
+    is_clean =
+        is_clean && check_reader(access, cell->reader, cell->read_mark, cell->read_lanes, cell->read_op);
     for (uint32_t at = cell->more; at && is_clean; at = page->readers[at - 1].next) {
       const struct sim_reader *reader = &page->readers[at - 1];
       is_clean = check_reader(access, reader->reader, reader->mark, reader->lanes, reader->op);
@@ -310,7 +318,8 @@ static void write_cell(const struct access *access, struct sim_page *page, struc
 }
 
 // Adds a reader beside those that it is not ordered behind.
-static void add_reader(const struct access *access, struct sim_page *page, struct sim_cell *cell, uint32_t mark) {
+static void add_reader(const struct access *access, struct sim_page *page, struct sim_cell *cell,
+                       uint32_t mark) {
   unsigned count = 0;
   for (uint32_t at = cell->more; at; at = page->readers[at - 1].next, count++) {
     struct sim_reader *reader = &page->readers[at - 1];
@@ -328,11 +337,13 @@ static void add_reader(const struct access *access, struct sim_page *page, struc
   if (count >= (access->is_shared ? MOST_READERS_SHARED : MOST_READERS_GLOBAL)) return;
   uint32_t index = reader_new(page);
   if (!index) return;
-  page->readers[index - 1] = (struct sim_reader){access->id, mark, 1u << access->lane, access->op_index, cell->more};
+  page->readers[index - 1] =
+      (struct sim_reader){access->id, mark, 1u << access->lane, access->op_index, cell->more};
   cell->more = index;
 }
 
-static void read_cell(const struct access *access, struct sim_page *page, struct sim_cell *cell, uint32_t epoch) {
+static void read_cell(const struct access *access, struct sim_page *page, struct sim_cell *cell,
+                      uint32_t epoch) {
   if (cell->writer) check_writer(access, cell, "a read");
   uint32_t mark = epoch << 7 | access->strength, bit = 1u << access->lane;
   if (cell->reader == access->id && cell->read_mark == mark && cell->read_lanes) {
@@ -374,14 +385,16 @@ static bool is_known(const struct sim_warp *warp, uint32_t id, uint32_t mark) {
 }
 
 // A row's access to a segment. False, with nothing done, where cells must tell.
-static bool touch_segment(const struct access *access, struct sim_segment *segment, uint32_t mask, uint32_t epoch,
-                          bool is_write) {
+static bool touch_segment(const struct access *access, struct sim_segment *segment, uint32_t mask,
+                          uint32_t epoch, bool is_write) {
   const struct sim_warp *warp = access->warp;
   uint32_t mark = epoch << 7 | access->strength;
   bool is_own_write = segment->writer == access->id, is_own_read = segment->reader == access->id;
   // Own lanes meet only themselves: lane l touches cell l.
-  bool is_after_write = !segment->write_lanes || is_own_write || is_known(warp, segment->writer, segment->write_mark);
-  bool is_after_read = !segment->read_lanes || is_own_read || is_known(warp, segment->reader, segment->read_mark);
+  bool is_after_write =
+      !segment->write_lanes || is_own_write || is_known(warp, segment->writer, segment->write_mark);
+  bool is_after_read =
+      !segment->read_lanes || is_own_read || is_known(warp, segment->reader, segment->read_mark);
   if (!is_after_write || (is_write && !is_after_read)) return false;
   if (is_write) {
     bool is_same = is_own_write && segment->write_mark == mark;
@@ -417,8 +430,13 @@ void sim_shadow_access(struct sim_warp *warp, const struct sim_op *op, struct si
                        uint64_t address_base, uint32_t bytes, enum sim_access kind) {
   uint32_t strength = op->scope == SIM_SCOPE_WEAK ? WEAK : op->scope == SIM_SCOPE_CTA ? CTA : GPU;
   if (is_shared && op->is_volatile) strength = VOLATILE_;
-  struct access access = {.warp = warp, .op = op, .id = warp->first_id + warp->index, .strength = strength,
-                          .op_index = (uint32_t)(op - warp->module->ops), .is_shared = is_shared, .bytes = bytes};
+  struct access access = {.warp = warp,
+                          .op = op,
+                          .id = warp->first_id + warp->index,
+                          .strength = strength,
+                          .op_index = (uint32_t)(op - warp->module->ops),
+                          .is_shared = is_shared,
+                          .bytes = bytes};
   uint32_t granule = granule_of(bytes), epoch = warp->epoch;
   bool is_locked = !is_shared && warp->block->launch->options.jobs > 1;
   struct sim_page *page = NULL;
@@ -428,7 +446,8 @@ void sim_shadow_access(struct sim_warp *warp, const struct sim_op *op, struct si
     page_index = offset[__builtin_ctz(mask)] >> SIM_PAGE_BITS;
     page = &shadow->pages[page_index];
     if (is_locked) lock_page(page);
-    bool is_done = row_access(&access, shadow, page, generation, mask, offset[__builtin_ctz(mask)], kind != SIM_READ);
+    bool is_done =
+        row_access(&access, shadow, page, generation, mask, offset[__builtin_ctz(mask)], kind != SIM_READ);
     if (is_locked) unlock_page(page);
     if (is_done) return;
     page = NULL;

@@ -7,7 +7,8 @@
 //   uint64_t in = sim_alloc(memory, 4096, "in", true), out = sim_alloc(memory, 4, "out", false);
 //   sim_write(memory, in, host_in, 4096);
 //   struct { uint64_t in, out; uint32_t n; } parameters = {in, out, 1024};
-//   struct sim_launch launch = {.entry = sim_module_find(module, "sum"), .grid = {1, 1, 1}, .block = {256, 1, 1},
+//   struct sim_launch launch = {.entry = sim_module_find(module, "sum"), .grid = {1, 1, 1}, .block = {256, 1,
+//   1},
 //                               .parameters = &parameters, .parameter_bytes = sizeof parameters};
 //   struct sim_report report;
 //   if (sim_launch(module, memory, &launch, NULL, &report) == SIM_FOUND) {
@@ -22,14 +23,15 @@
 //   sim_memory_destroy(memory);
 //   sim_module_destroy(module);
 //
-// What it executes: PTX as LLVM and nvcc write it for plain kernels (no tensor cores, textures or clusters). An
-// instruction or modifier it does not know is an error of sim_module_parse that names it. Lanes of a diverged warp
-// run in an order drawn from the seed and meet only at .sync instructions; blocks run in an order drawn from the
-// seed, on several host threads. With jobs = 1 the same seed replays the same run. Instructions whose result the
-// manual gives with an error bound (.approx, .full) return the correctly rounded result.
+// What it executes: PTX as LLVM and nvcc write it for plain kernels (no tensor cores, textures or clusters).
+// An instruction or modifier it does not know is an error of sim_module_parse that names it. Lanes of a
+// diverged warp run in an order drawn from the seed and meet only at .sync instructions; blocks run in an
+// order drawn from the seed, on several host threads. With jobs = 1 the same seed replays the same run.
+// Instructions whose result the manual gives with an error bound (.approx, .full) return the correctly
+// rounded result.
 //
-// Threads: a module never changes once parsed and may be shared. One memory serves one call at a time; different
-// memories are independent. There is no global state. Nothing here aborts or prints.
+// Threads: a module never changes once parsed and may be shared. One memory serves one call at a time;
+// different memories are independent. There is no global state. Nothing here aborts or prints.
 #ifndef RED_SIM_H
 #define RED_SIM_H
 
@@ -49,20 +51,22 @@ struct sim_error {
   char message[512];
 };
 
-// ---- Modules -----------------------------------------------------------------------------------------------
+// ---- Modules
+// -----------------------------------------------------------------------------------------------
 
 // A parsed and decoded PTX text. Independent of the text, which may be freed after the call.
 typedef struct sim_module sim_module;
 
-// Parses `length` bytes of PTX. `name` is what findings call the text; it is copied. Returns NULL and fills *error
-// (which may be NULL) on a syntax error, an unknown or unsupported instruction, modifier, type or directive, an
-// operand of the wrong kind or width, an undefined name, or when memory is short.
-struct sim_module *sim_module_parse(const char *text, size_t length, const char *name, struct sim_error *error);
+// Parses `length` bytes of PTX. `name` is what findings call the text; it is copied. Returns NULL and fills
+// *error (which may be NULL) on a syntax error, an unknown or unsupported instruction, modifier, type or
+// directive, an operand of the wrong kind or width, an undefined name, or when memory is short.
+struct sim_module *sim_module_parse(const char *text, size_t length, const char *name,
+                                    struct sim_error *error);
 // Frees a module; NULL is fine. No memory that has run it may run it again.
 void sim_module_destroy(struct sim_module *module);
 
-// One parameter of an entry, in order of declaration. Its bytes stand at `offset` of the parameter blob, as the
-// PTX calling convention lays them out: each at the next multiple of its alignment.
+// One parameter of an entry, in order of declaration. Its bytes stand at `offset` of the parameter blob, as
+// the PTX calling convention lays them out: each at the next multiple of its alignment.
 struct sim_parameter {
   const char *name;
   size_t offset;
@@ -78,8 +82,8 @@ struct sim_entry {
   const char *name;
   size_t parameter_count;
   const struct sim_parameter *parameters;
-  size_t parameter_bytes;  // size of the parameter blob
-  uint64_t shared_bytes;   // static shared memory of a block
+  size_t parameter_bytes;     // size of the parameter blob
+  uint64_t shared_bytes;      // static shared memory of a block
   uint32_t required_block[3]; // .reqntid
   uint32_t maximum_block[3];  // .maxntid
   uint32_t minimum_blocks;    // .minnctapersm
@@ -94,14 +98,16 @@ const struct sim_entry *sim_module_find(const struct sim_module *module, const c
 // The number of the .target directive: 90 for sm_90.
 int sim_module_target(const struct sim_module *module);
 
-// How often an instruction stands in the text, by its opcode without modifiers ("shfl"), over the whole module.
+// How often an instruction stands in the text, by its opcode without modifiers ("shfl"), over the whole
+// module.
 uint64_t sim_module_count(const struct sim_module *module, const char *opcode);
 
-// ---- Memory ------------------------------------------------------------------------------------------------
+// ---- Memory
+// ------------------------------------------------------------------------------------------------
 
-// A device address space. Allocations lie far apart, so that an access which leaves one meets none of the others;
-// addresses are never used twice and are the same in every run. Bytes that nobody touched cost nothing, so sizes
-// over the host's memory are fine.
+// A device address space. Allocations lie far apart, so that an access which leaves one meets none of the
+// others; addresses are never used twice and are the same in every run. Bytes that nobody touched cost
+// nothing, so sizes over the host's memory are fine.
 typedef struct sim_memory sim_memory;
 
 // NULL when memory is short.
@@ -109,18 +115,19 @@ struct sim_memory *sim_memory_create(void);
 // Frees all allocations. NULL is fine.
 void sim_memory_destroy(struct sim_memory *memory);
 
-// Allocates `bytes`, aligned to 512, and returns its device address; 0 when the host has no room or `bytes` is
-// over 2^39. `name` (may be NULL) is what findings call it; it is copied. The contents are zeros and, when
+// Allocates `bytes`, aligned to 512, and returns its device address; 0 when the host has no room or `bytes`
+// is over 2^39. `name` (may be NULL) is what findings call it; it is copied. The contents are zeros and, when
 // `is_initialised` is false, count as never written. Zero bytes give an address that may not be accessed.
 uint64_t sim_alloc(struct sim_memory *memory, uint64_t bytes, const char *name, bool is_initialised);
-// The same for memory that the host owns and keeps until sim_free or sim_memory_destroy. The device address has
-// the host address's remainder modulo 512.
-uint64_t sim_map(struct sim_memory *memory, void *host, uint64_t bytes, const char *name, bool is_initialised);
+// The same for memory that the host owns and keeps until sim_free or sim_memory_destroy. The device address
+// has the host address's remainder modulo 512.
+uint64_t sim_map(struct sim_memory *memory, void *host, uint64_t bytes, const char *name,
+                 bool is_initialised);
 // Frees the allocation that starts at `address`; false when none does. Later accesses are findings.
 bool sim_free(struct sim_memory *memory, uint64_t address);
 
-// Copies from or to the host, or sets bytes; all three mark what they write as written. False, with nothing done,
-// when the range does not lie within one allocation.
+// Copies from or to the host, or sets bytes; all three mark what they write as written. False, with nothing
+// done, when the range does not lie within one allocation.
 bool sim_write(struct sim_memory *memory, uint64_t address, const void *source, uint64_t bytes);
 bool sim_read(struct sim_memory *memory, uint64_t address, void *target, uint64_t bytes);
 bool sim_fill(struct sim_memory *memory, uint64_t address, int value, uint64_t bytes);
@@ -128,19 +135,21 @@ bool sim_fill(struct sim_memory *memory, uint64_t address, int value, uint64_t b
 bool sim_mark(struct sim_memory *memory, uint64_t address, uint64_t bytes, bool is_initialised);
 // How many bytes of the range are initialised; 0 when it does not lie within one allocation.
 uint64_t sim_initialised(const struct sim_memory *memory, uint64_t address, uint64_t bytes);
-// The host's view of a range, for reading and writing in place; NULL when it does not lie within one allocation.
-// It marks nothing as written.
+// The host's view of a range, for reading and writing in place; NULL when it does not lie within one
+// allocation. It marks nothing as written.
 void *sim_host(struct sim_memory *memory, uint64_t address, uint64_t bytes);
 
-// The device address of a module's .global or .const variable in this memory, and its size; 0 when there is none of
-// that name or no room. Variables are created with their initial values on first use, and keep what kernels write.
+// The device address of a module's .global or .const variable in this memory, and its size; 0 when there is
+// none of that name or no room. Variables are created with their initial values on first use, and keep what
+// kernels write.
 uint64_t sim_module_variable(struct sim_memory *memory, const struct sim_module *module, const char *name,
                              uint64_t *bytes);
 
-// ---- Findings ----------------------------------------------------------------------------------------------
+// ---- Findings
+// ----------------------------------------------------------------------------------------------
 
-// What a run can find, and the bit of sim_options.checks that looks for it: SIM_CHECK(kind). finding.def explains
-// each.
+// What a run can find, and the bit of sim_options.checks that looks for it: SIM_CHECK(kind). finding.def
+// explains each.
 enum sim_kind {
 #define SIM_KIND(kind, name, text) SIM_##kind,
 #include "runtime/sim/finding.def"
@@ -163,7 +172,8 @@ struct sim_source {
   uint32_t column;
 };
 
-// One finding: the first of its kind at its PTX line, and how often it came. Strings live as long as the module.
+// One finding: the first of its kind at its PTX line, and how often it came. Strings live as long as the
+// module.
 struct sim_finding {
   enum sim_kind kind;
   uint64_t count;
@@ -188,7 +198,8 @@ struct sim_finding {
 // Prints a finding as one line without a newline, cut to fit `size`; returns the length the whole line has.
 size_t sim_finding_print(const struct sim_finding *finding, char *text, size_t size);
 
-// ---- Statistics --------------------------------------------------------------------------------------------
+// ---- Statistics
+// --------------------------------------------------------------------------------------------
 
 enum sim_class {
 #define SIM_CLASS(class, name) SIM_CLASS_##class,
@@ -210,17 +221,17 @@ struct sim_opcode_count {
 struct sim_stats {
   uint64_t thread_instructions;
   uint64_t warp_instructions;
-  uint64_t by_class[SIM_CLASSES]; // thread-instructions
+  uint64_t by_class[SIM_CLASSES];   // thread-instructions
   struct sim_opcode_count *opcodes; // those executed at least once, by name
   size_t opcode_count;
-  uint64_t global_loads;    // accesses
-  uint64_t global_stores;   // accesses
+  uint64_t global_loads;          // accesses
+  uint64_t global_stores;         // accesses
   uint64_t global_sectors_loaded; // 32-byte sectors, each counted once an access
   uint64_t global_sectors_stored;
-  uint64_t global_lines;    // 128-byte lines, each counted once an access
-  uint64_t global_bytes_loaded;  // that the lanes asked for
+  uint64_t global_lines;        // 128-byte lines, each counted once an access
+  uint64_t global_bytes_loaded; // that the lanes asked for
   uint64_t global_bytes_stored;
-  uint64_t shared_loads;    // accesses
+  uint64_t shared_loads; // accesses
   uint64_t shared_stores;
   uint64_t shared_wavefronts; // passes that the banks need
   uint64_t shared_conflicts;  // passes beyond those that the same bytes need at best
@@ -230,9 +241,9 @@ struct sim_stats {
   uint64_t barriers;       // arrivals of groups of lanes at a block barrier
   uint64_t warp_barriers;  // bar.warp.sync
   uint64_t shuffles;
-  uint64_t votes;          // vote, match, redux, activemask, elect
-  uint64_t atomics;        // accesses
-  uint64_t approximate;    // thread-instructions with .approx or .full
+  uint64_t votes;       // vote, match, redux, activemask, elect
+  uint64_t atomics;     // accesses
+  uint64_t approximate; // thread-instructions with .approx or .full
   uint64_t divergent_branches;
   uint64_t blocks;
 };
@@ -241,21 +252,23 @@ struct sim_stats {
 bool sim_stats_print(const struct sim_stats *stats, FILE *stream);
 bool sim_stats_print_json(const struct sim_stats *stats, FILE *stream);
 
-// ---- Launches ----------------------------------------------------------------------------------------------
+// ---- Launches
+// ----------------------------------------------------------------------------------------------
 
 // Every field that is zero takes its default.
 struct sim_options {
-  uint64_t seed;          // orders of blocks, warps and lanes
-  uint32_t jobs;          // host threads; default: the host's processors
-  uint64_t unchecked;     // SIM_CHECK bits that are off; default: all checks on
-  uint64_t max_steps;     // instructions that warps may issue before the run is stopped; default 2^31
-  uint32_t max_findings;  // different findings kept; default 100
-  uint32_t sm_count;      // multiprocessors, for co-residency and %nsmid; default 132
-  uint64_t shared_limit;  // bytes of shared memory a block may have; default by the architecture
-  uint32_t arch;          // 90 for sm_90; default: the module's target
+  uint64_t seed;         // orders of blocks, warps and lanes
+  uint32_t jobs;         // host threads; default: the host's processors
+  uint64_t unchecked;    // SIM_CHECK bits that are off; default: all checks on
+  uint64_t max_steps;    // instructions that warps may issue before the run is stopped; default 2^31
+  uint32_t max_findings; // different findings kept; default 100
+  uint32_t sm_count;     // multiprocessors, for co-residency and %nsmid; default 132
+  uint64_t shared_limit; // bytes of shared memory a block may have; default by the architecture
+  uint32_t arch;         // 90 for sm_90; default: the module's target
 };
 
-// What to launch. The block's shared memory is the entry's static bytes and `dynamic_shared` bytes after them.
+// What to launch. The block's shared memory is the entry's static bytes and `dynamic_shared` bytes after
+// them.
 struct sim_launch {
   const struct sim_entry *entry;
   uint32_t grid[3];
@@ -280,10 +293,10 @@ struct sim_report {
   char error[256];
 };
 
-// Runs a kernel to its end. `options` may be NULL. Always fills *report, which is to be freed with sim_report_free.
-// A launch that the hardware would not accept (too many threads, too much shared memory, a grid over the limits, a
-// block that differs from .reqntid) is a finding, and nothing runs. SIM_REFUSED: no entry, a blob smaller than the
-// entry's parameters, or no memory.
+// Runs a kernel to its end. `options` may be NULL. Always fills *report, which is to be freed with
+// sim_report_free. A launch that the hardware would not accept (too many threads, too much shared memory, a
+// grid over the limits, a block that differs from .reqntid) is a finding, and nothing runs. SIM_REFUSED: no
+// entry, a blob smaller than the entry's parameters, or no memory.
 enum sim_result sim_launch(const struct sim_module *module, struct sim_memory *memory,
                            const struct sim_launch *launch, const struct sim_options *options,
                            struct sim_report *report);

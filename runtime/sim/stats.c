@@ -10,19 +10,41 @@ static const char *const class_names[] = {
 #undef SIM_CLASS
 };
 
-const char *sim_class_name(enum sim_class class_) { return class_ < SIM_CLASSES ? class_names[class_] : "unknown"; }
+const char *sim_class_name(enum sim_class class_) {
+  return class_ < SIM_CLASSES ? class_names[class_] : "unknown";
+}
 
 // The numbers that are simply added, in the order of printing.
 static const struct {
   const char *name;
   size_t offset;
 } fields[] = {
-#define FIELD(name) {#name, offsetof(struct sim_stats, name)}
-    FIELD(thread_instructions), FIELD(warp_instructions), FIELD(blocks), FIELD(global_loads), FIELD(global_stores),
-    FIELD(global_sectors_loaded), FIELD(global_sectors_stored), FIELD(global_lines), FIELD(global_bytes_loaded),
-    FIELD(global_bytes_stored), FIELD(shared_loads), FIELD(shared_stores), FIELD(shared_wavefronts),
-    FIELD(shared_conflicts), FIELD(local_loads), FIELD(local_stores), FIELD(constant_loads), FIELD(barriers),
-    FIELD(warp_barriers), FIELD(shuffles), FIELD(votes), FIELD(atomics), FIELD(approximate), FIELD(divergent_branches),
+#define FIELD(name)                                                                                          \
+  { #name, offsetof(struct sim_stats, name) }
+    FIELD(thread_instructions),
+    FIELD(warp_instructions),
+    FIELD(blocks),
+    FIELD(global_loads),
+    FIELD(global_stores),
+    FIELD(global_sectors_loaded),
+    FIELD(global_sectors_stored),
+    FIELD(global_lines),
+    FIELD(global_bytes_loaded),
+    FIELD(global_bytes_stored),
+    FIELD(shared_loads),
+    FIELD(shared_stores),
+    FIELD(shared_wavefronts),
+    FIELD(shared_conflicts),
+    FIELD(local_loads),
+    FIELD(local_stores),
+    FIELD(constant_loads),
+    FIELD(barriers),
+    FIELD(warp_barriers),
+    FIELD(shuffles),
+    FIELD(votes),
+    FIELD(atomics),
+    FIELD(approximate),
+    FIELD(divergent_branches),
 #undef FIELD
 };
 #define FIELD_COUNT (sizeof fields / sizeof *fields)
@@ -93,23 +115,24 @@ bool sim_stats_print(const struct sim_stats *stats, FILE *stream) {
   }
   fprintf(stream, "by opcode:\n");
   for (size_t i = 0; i < stats->opcode_count; i++) {
-    fprintf(stream, "  %-22s %" PRIu64 " (%" PRIu64 " by warps)\n", stats->opcodes[i].name, stats->opcodes[i].threads,
-            stats->opcodes[i].warps);
+    fprintf(stream, "  %-22s %" PRIu64 " (%" PRIu64 " by warps)\n", stats->opcodes[i].name,
+            stats->opcodes[i].threads, stats->opcodes[i].warps);
   }
   return !ferror(stream);
 }
 
 bool sim_stats_print_json(const struct sim_stats *stats, FILE *stream) {
   fputc('{', stream);
-  for (size_t i = 0; i < FIELD_COUNT; i++) fprintf(stream, "\"%s\": %" PRIu64 ", ", fields[i].name, field_value(stats, i));
+  for (size_t i = 0; i < FIELD_COUNT; i++)
+    fprintf(stream, "\"%s\": %" PRIu64 ", ", fields[i].name, field_value(stats, i));
   fputs("\"classes\": {", stream);
   for (int i = 0; i < SIM_CLASSES; i++) {
     fprintf(stream, "%s\"%s\": %" PRIu64, i ? ", " : "", class_names[i], stats->by_class[i]);
   }
   fputs("}, \"opcodes\": {", stream);
   for (size_t i = 0; i < stats->opcode_count; i++) {
-    fprintf(stream, "%s\"%s\": {\"threads\": %" PRIu64 ", \"warps\": %" PRIu64 "}", i ? ", " : "", stats->opcodes[i].name,
-            stats->opcodes[i].threads, stats->opcodes[i].warps);
+    fprintf(stream, "%s\"%s\": {\"threads\": %" PRIu64 ", \"warps\": %" PRIu64 "}", i ? ", " : "",
+            stats->opcodes[i].name, stats->opcodes[i].threads, stats->opcodes[i].warps);
   }
   fputs("}}\n", stream);
   return !ferror(stream);

@@ -6,7 +6,8 @@
 #define SHARDS 64
 #define MOST_DEPTH 8 // references followed from log to log
 
-// One release: the clock, the lane that released it with its own epoch, and the entry before of the same block.
+// One release: the clock, the lane that released it with its own epoch, and the entry before of the same
+// block.
 struct entry {
   struct sim_clock clock;
   uint32_t warp;
@@ -34,7 +35,7 @@ struct sim_log {
   struct reference {
     struct sim_reference to;
     size_t entry;
-  } *references;
+  } * references;
   size_t reference_count;
   size_t reference_room;
 };
@@ -169,9 +170,10 @@ void sim_log_append(struct sim_sync *sync, uint64_t key, const struct sim_clock 
   size_t previous = last ? last->entry : 0;
   if (previous) {
     const struct entry *old = &log->entries[previous - 1];
-    bool is_same = old->warp == warp && old->lane == lane && old->own_epoch == own_epoch && old->clock.scope == scope &&
-                   memcmp(old->clock.rows, clock->rows, sizeof clock->rows) == 0 &&
-                   old->clock.part_count == clock->part_count && old->clock.reference_count == clock->reference_count;
+    bool is_same =
+        old->warp == warp && old->lane == lane && old->own_epoch == own_epoch && old->clock.scope == scope &&
+        memcmp(old->clock.rows, clock->rows, sizeof clock->rows) == 0 &&
+        old->clock.part_count == clock->part_count && old->clock.reference_count == clock->reference_count;
     if (is_same) {
       pthread_mutex_unlock(&log->lock);
       return;
@@ -187,14 +189,16 @@ void sim_log_append(struct sim_sync *sync, uint64_t key, const struct sim_clock 
   }
   if (log->count < log->room && grow_last(log)) {
     struct entry *entry = &log->entries[log->count];
-    *entry = (struct entry){.clock = *clock, .warp = warp, .lane = lane, .own_epoch = own_epoch, .previous = previous};
+    *entry = (struct entry){
+        .clock = *clock, .warp = warp, .lane = lane, .own_epoch = own_epoch, .previous = previous};
     entry->clock.scope = (uint8_t)scope;
     entry->clock.parts = NULL;
     entry->clock.references = NULL;
     entry->clock.reference_count = 0;
     if (clock->part_count) {
       entry->clock.parts = malloc(clock->part_count * sizeof *clock->parts);
-      if (entry->clock.parts) memcpy(entry->clock.parts, clock->parts, clock->part_count * sizeof *clock->parts);
+      if (entry->clock.parts)
+        memcpy(entry->clock.parts, clock->parts, clock->part_count * sizeof *clock->parts);
       if (!entry->clock.parts) entry->clock.part_count = 0;
     }
     log->count++;
@@ -218,8 +222,8 @@ static bool entry_covers(const struct entry *entry, uint32_t warp, uint32_t lane
   return lanes == 0;
 }
 
-static bool covers(struct sim_log *log, size_t length, uint64_t reader, uint64_t block, uint32_t warp, uint32_t lanes,
-                   uint32_t epoch, int depth) {
+static bool covers(struct sim_log *log, size_t length, uint64_t reader, uint64_t block, uint32_t warp,
+                   uint32_t lanes, uint32_t epoch, int depth) {
   struct sim_reference next[16];
   size_t next_count = 0;
   bool is_covered = false;
@@ -240,7 +244,7 @@ static bool covers(struct sim_log *log, size_t length, uint64_t reader, uint64_t
   return is_covered;
 }
 
-bool sim_log_covers(struct sim_log *log, size_t length, uint64_t reader, uint64_t block, uint32_t warp, uint32_t lanes,
-                    uint32_t epoch) {
+bool sim_log_covers(struct sim_log *log, size_t length, uint64_t reader, uint64_t block, uint32_t warp,
+                    uint32_t lanes, uint32_t epoch) {
   return covers(log, length, reader, block, warp, lanes, epoch, 0);
 }

@@ -1,9 +1,11 @@
-// Releases and acquires: what a strong write publishes of its thread's past, kept by address, and how it is asked.
+// Releases and acquires: what a strong write publishes of its thread's past, kept by address, and how it is
+// asked.
 //
-// A clock covers accesses of one block: all lanes of warp v up to epoch rows[v], and what the parts add. A log is the
-// history of one address: clocks in the order in which strong writes published them. Who reads the address strongly
-// learns the log up to its present length; an item of a block remembers that, and which lanes learnt it when. After
-// the acquire fence that makes it valid, whoever is ordered behind those lanes knows it too.
+// A clock covers accesses of one block: all lanes of warp v up to epoch rows[v], and what the parts add. A
+// log is the history of one address: clocks in the order in which strong writes published them. Who reads the
+// address strongly learns the log up to its present length; an item of a block remembers that, and which
+// lanes learnt it when. After the acquire fence that makes it valid, whoever is ordered behind those lanes
+// knows it too.
 #ifndef RED_SIM_SYNC_H
 #define RED_SIM_SYNC_H
 
@@ -47,15 +49,15 @@ struct sim_item {
 };
 
 void sim_clock_free(struct sim_clock *clock);
-// Appends a copy of the clock to the log of an address; besides, it covers `lane` of `warp` up to `own_epoch`. A
-// release like the block's last one is not repeated.
+// Appends a copy of the clock to the log of an address; besides, it covers `lane` of `warp` up to
+// `own_epoch`. A release like the block's last one is not repeated.
 void sim_log_append(struct sim_sync *sync, uint64_t key, const struct sim_clock *clock, enum sim_scope scope,
                     uint32_t warp, uint32_t lane, uint32_t own_epoch);
 // The log of an address, or NULL, and its present length.
 struct sim_log *sim_log_find(struct sim_sync *sync, uint64_t key, size_t *length);
-// Whether the log, up to `length`, covers an access: of lanes `lanes` of `warp` of `block` at `epoch`, for a reader in
-// block `reader`.
-bool sim_log_covers(struct sim_log *log, size_t length, uint64_t reader, uint64_t block, uint32_t warp, uint32_t lanes,
-                    uint32_t epoch);
+// Whether the log, up to `length`, covers an access: of lanes `lanes` of `warp` of `block` at `epoch`, for a
+// reader in block `reader`.
+bool sim_log_covers(struct sim_log *log, size_t length, uint64_t reader, uint64_t block, uint32_t warp,
+                    uint32_t lanes, uint32_t epoch);
 
 #endif

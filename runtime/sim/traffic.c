@@ -1,4 +1,5 @@
-// Counts what a warp's access costs: sectors and lines of global memory, passes of the banks of shared memory.
+// Counts what a warp's access costs: sectors and lines of global memory, passes of the banks of shared
+// memory.
 #include "runtime/sim/internal.h"
 
 #define SECTOR_BITS 5
@@ -14,12 +15,13 @@ static unsigned insert(uint64_t *set, unsigned count, uint64_t value) {
 }
 
 // Sectors and lines of lanes that lie within 4 KiB: a bit a sector.
-static void count_near(uint32_t mask, const uint64_t *address, uint32_t bytes, uint64_t least, unsigned *sectors,
-                       unsigned *lines) {
+static void count_near(uint32_t mask, const uint64_t *address, uint32_t bytes, uint64_t least,
+                       unsigned *sectors, unsigned *lines) {
   uint64_t bits[3] = {0}, base = least >> 7 << 7;
   for (uint32_t rest = mask; rest; rest &= rest - 1) {
     unsigned lane = (unsigned)__builtin_ctz(rest);
-    uint64_t first = (address[lane] - base) >> SECTOR_BITS, last = (address[lane] + bytes - 1 - base) >> SECTOR_BITS;
+    uint64_t first = (address[lane] - base) >> SECTOR_BITS,
+             last = (address[lane] + bytes - 1 - base) >> SECTOR_BITS;
     for (; first <= last; first++) bits[first >> 6] |= UINT64_C(1) << (first & 63);
   }
   for (unsigned i = 0; i < 3; i++) {
@@ -30,7 +32,8 @@ static void count_near(uint32_t mask, const uint64_t *address, uint32_t bytes, u
   }
 }
 
-static void count_far(uint32_t mask, const uint64_t *address, uint32_t bytes, unsigned *sectors, unsigned *lines) {
+static void count_far(uint32_t mask, const uint64_t *address, uint32_t bytes, unsigned *sectors,
+                      unsigned *lines) {
   uint64_t set[SIM_LANES * 2];
   unsigned count = 0;
   for (uint32_t rest = mask; rest; rest &= rest - 1) {

@@ -12,9 +12,15 @@ static const struct {
     {"none", 8, SIM_KIND_B},
 };
 
-unsigned sim_type_bits(enum sim_type type) { return types[type].bits; }
-enum sim_type_kind sim_type_kind(enum sim_type type) { return (enum sim_type_kind)types[type].kind; }
-const char *sim_type_name(enum sim_type type) { return types[type].name; }
+unsigned sim_type_bits(enum sim_type type) {
+  return types[type].bits;
+}
+enum sim_type_kind sim_type_kind(enum sim_type type) {
+  return (enum sim_type_kind)types[type].kind;
+}
+const char *sim_type_name(enum sim_type type) {
+  return types[type].name;
+}
 
 enum sim_type sim_type_find(const char *name) {
   for (int i = 0; i < SIM_TYPES; i++) {

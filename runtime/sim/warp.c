@@ -5,8 +5,11 @@
 
 // Instructions that a set of lanes runs before another ready one gets its turn.
 #define SPLIT_SLICE 2048
+// Strong reads, after which it is likely that it spins.
+#define SPINS 8
 
-// ---- Splits ------------------------------------------------------------------------------------------------
+// ---- Splits
+// ------------------------------------------------------------------------------------------------
 
 static void diverge(struct sim_warp *warp, uint32_t a, uint32_t b) {
   if (!warp->has_diverged) {
@@ -88,7 +91,8 @@ void sim_lane_story(const struct sim_warp *warp, uint32_t lane, char *text, size
   snprintf(text, size, "has exited");
 }
 
-// ---- Joins -------------------------------------------------------------------------------------------------
+// ---- Joins
+// -------------------------------------------------------------------------------------------------
 
 static uint32_t top_join(const struct sim_split *split) {
   return split->join_count ? split->joins[split->join_count - 1] : SIM_NONE;
@@ -110,8 +114,8 @@ static bool heads_for(const struct sim_split *split, uint32_t join) {
   return false;
 }
 
-// At the join of a divergence: waits for lanes that are on their way, unless they wait for something themselves.
-// True when the split must stop here for now.
+// At the join of a divergence: waits for lanes that are on their way, unless they wait for something
+// themselves. True when the split must stop here for now.
 static bool reach_join(struct sim_warp *warp, struct sim_split *split) {
   uint32_t join = split->pc;
   bool is_alone = true;
@@ -127,7 +131,8 @@ static bool reach_join(struct sim_warp *warp, struct sim_split *split) {
   split->join_count--;
   for (uint32_t i = 0; i < warp->split_count; i++) {
     struct sim_split *other = &warp->splits[i];
-    if (other == split || other->state != SIM_PARKED || other->pc != join || other->frame != split->frame) continue;
+    if (other == split || other->state != SIM_PARKED || other->pc != join || other->frame != split->frame)
+      continue;
     split->mask |= other->mask;
     bool moves = split == &warp->splits[warp->split_count - 1];
     sim_split_remove(warp, other);
@@ -138,7 +143,8 @@ static bool reach_join(struct sim_warp *warp, struct sim_split *split) {
   return false;
 }
 
-// ---- The loop ----------------------------------------------------------------------------------------------
+// ---- The loop
+// ----------------------------------------------------------------------------------------------
 
 // Sends lanes of a branch both ways. The lanes that go on first are drawn.
 static void branch(struct sim_warp *warp, struct sim_split *split, const struct sim_op *op, uint32_t taken) {
@@ -201,8 +207,10 @@ static uint32_t decided_lanes(const struct sim_warp *warp, const struct sim_op *
   return decided;
 }
 
-static void spread_poison(struct sim_warp *warp, const struct sim_op *op, uint32_t mask, uint32_t guard_poison, uint32_t decided) {
-  uint32_t poison = *sim_poison(warp, op->a) | *sim_poison(warp, op->b) | *sim_poison(warp, op->c) | *sim_poison(warp, op->f);
+static void spread_poison(struct sim_warp *warp, const struct sim_op *op, uint32_t mask,
+                          uint32_t guard_poison, uint32_t decided) {
+  uint32_t poison = *sim_poison(warp, op->a) | *sim_poison(warp, op->b) | *sim_poison(warp, op->c) |
+                    *sim_poison(warp, op->f);
   poison &= ~decided;
   uint32_t *d = sim_poison(warp, op->d), *e = sim_poison(warp, op->e);
   *d = (*d & ~mask) | (poison & mask) | guard_poison;
@@ -216,7 +224,8 @@ static void trap(struct sim_warp *warp, const struct sim_op *op, uint32_t mask) 
 }
 
 // What follows an instruction that is no plain computation. True when the split may go on.
-static bool control(struct sim_warp *warp, struct sim_split *split, const struct sim_op *op, uint32_t active) {
+static bool control(struct sim_warp *warp, struct sim_split *split, const struct sim_op *op,
+                    uint32_t active) {
   if (op->kind == SIM_OP_BRANCH) {
     branch(warp, split, op, active);
     return true;
@@ -258,15 +267,17 @@ static bool control(struct sim_warp *warp, struct sim_split *split, const struct
   return true;
 }
 
-// Runs one split until it waits, parks, ends or has used its steps.
-static void run_split(struct sim_warp *warp, uint64_t *budget, uint64_t slice) {
+// Runs one split until it waits, parks, ends or has used its steps. True when it spins or sleeps, as far as can be
+// seen: others should run.
+static bool run_split(struct sim_warp *warp, uint64_t *budget, uint64_t slice) {
   const struct sim_op *ops = warp->module->ops;
   uint64_t *threads = warp->worker->counters.threads, *warps = warp->worker->counters.warps;
   struct sim_split *split = &warp->splits[warp->running];
   warp->base[0] = warp->file + split->frame;
   warp->frame_local = split->local;
-  uint64_t steps = *budget < slice ? *budget : slice, start = steps;
-  while (steps > 0) {
+  uint64_t steps = *budget < slice ? *budget : slice, start = steps, strong = warp->worker->strong;
+  bool is_spinning = false;
+  while (steps > 0 && !is_spinning) {
     uint32_t pc = split->pc;
     if (split->join_count && pc == split->joins[split->join_count - 1]) {
       if (reach_join(warp, split)) break;
@@ -281,7 +292,8 @@ static void run_split(struct sim_warp *warp, uint64_t *budget, uint64_t slice) {
       uint32_t truth = *sim_pred(warp, op->guard);
       guard_poison = *sim_poison(warp, op->guard) & mask;
       if (guard_poison && op->kind != SIM_OP_ALU) {
-        sim_find_poison(warp, op, guard_poison, op->kind == SIM_OP_BRANCH ? "a branch condition" : "a predicate");
+        sim_find_poison(warp, op, guard_poison,
+                        op->kind == SIM_OP_BRANCH ? "a branch condition" : "a predicate");
       }
       mask &= op->guard_is_negated ? ~truth : truth;
     }
@@ -295,7 +307,9 @@ static void run_split(struct sim_warp *warp, uint64_t *budget, uint64_t slice) {
     } else if (op->kind == SIM_OP_RUN) {
       if (mask) op->run(warp, op, mask);
       split->pc = pc + 1;
+      is_spinning = warp->worker->strong - strong >= SPINS;
     } else {
+      is_spinning = op->kind == SIM_OP_YIELD;
       if (!control(warp, split, op, mask)) break;
       split = &warp->splits[warp->running];
       warp->base[0] = warp->file + split->frame;
@@ -303,7 +317,7 @@ static void run_split(struct sim_warp *warp, uint64_t *budget, uint64_t slice) {
     }
   }
   *budget -= start - steps;
-  if (steps == 0) {
+  if (steps == 0 || is_spinning) {
     // Others may be what these lanes spin for: no one waits at a join any longer.
     for (uint32_t i = 0; i < warp->split_count; i++) {
       struct sim_split *parked = &warp->splits[i];
@@ -312,6 +326,7 @@ static void run_split(struct sim_warp *warp, uint64_t *budget, uint64_t slice) {
       parked->join_count--;
     }
   }
+  return is_spinning;
 }
 
 // Draws a ready split; where there is none, the parked ones become ready. False when none can run.
@@ -341,13 +356,12 @@ static bool choose(struct sim_warp *warp) {
 }
 
 bool sim_warp_run(struct sim_warp *warp, uint64_t *budget) {
-  while (*budget > 0 && !warp->block->is_stopped) {
+  warp->is_spinning = false;
+  for (uint32_t spins = 0; *budget > 0 && !warp->block->is_stopped;) {
     if (!choose(warp)) return false;
-    uint64_t before = *budget;
-    run_split(warp, budget, warp->split_count > 1 ? SPLIT_SLICE : UINT64_MAX);
-    // An instruction that yields hands the rest of the turn to other warps.
-    bool is_ready = warp->split_count == 1 && warp->splits[0].state == SIM_READY;
-    if (is_ready && *budget > 0 && before > *budget) return true;
+    spins = run_split(warp, budget, warp->split_count > 1 ? SPLIT_SLICE : UINT64_MAX) ? spins + 1 : 0;
+    warp->is_spinning = spins > warp->split_count;
+    if (warp->is_spinning) break;
   }
   return true;
 }

@@ -37,10 +37,22 @@ void sim_run_shfl(struct sim_warp *warp, const struct sim_op *op, uint32_t mask)
     uint32_t bound = (l & segment) | (clamp[l] & 31 & ~segment), from = l;
     bool is_in = false;
     switch (op->sub) {
-    case UP: is_in = (int32_t)l - (int32_t)b >= (int32_t)bound; from = l - b; break;
-    case DOWN: is_in = l + b <= bound; from = l + b; break;
-    case BFLY: is_in = (l ^ b) <= bound; from = l ^ b; break;
-    case IDX: from = (l & segment) | (b & ~segment); is_in = from <= bound; break;
+    case UP:
+      is_in = (int32_t)l - (int32_t)b >= (int32_t)bound;
+      from = l - b;
+      break;
+    case DOWN:
+      is_in = l + b <= bound;
+      from = l + b;
+      break;
+    case BFLY:
+      is_in = (l ^ b) <= bound;
+      from = l ^ b;
+      break;
+    case IDX:
+      from = (l & segment) | (b & ~segment);
+      is_in = from <= bound;
+      break;
     }
     if (!is_in) from = l;
     from &= 31;
@@ -156,8 +168,8 @@ void sim_run_elect(struct sim_warp *warp, const struct sim_op *op, uint32_t mask
   }
 }
 
-// Who is here now: of the lanes that run together, those that have not diverged since they last met. The hardware
-// promises no more.
+// Who is here now: of the lanes that run together, those that have not diverged since they last met. The
+// hardware promises no more.
 void sim_run_activemask(struct sim_warp *warp, const struct sim_op *op, uint32_t mask) {
   warp->worker->counters.stats.votes++;
   sim_u32 *pd = sim_r32(warp, op->d);

@@ -1,4 +1,5 @@
-// The reader and decoder of PTX never crash, leak or hang, whatever the text; what they accept runs to an end.
+// The reader and decoder of PTX never crash, leak or hang, whatever the text; what they accept runs to an
+// end.
 #include "runtime/sim/sim.h"
 
 #include <stdlib.h>
@@ -15,7 +16,10 @@ static void run_entries(const struct sim_module *module) {
     unsigned char *parameters = calloc(bytes + 8, 1);
     if (parameters) {
       for (size_t at = 0; at + 8 <= bytes; at += 8) memcpy(parameters + at, &address, 8);
-      struct sim_launch launch = {.entry = entry, .grid = {2, 1, 1}, .block = {33, 1, 1}, .parameters = parameters,
+      struct sim_launch launch = {.entry = entry,
+                                  .grid = {2, 1, 1},
+                                  .block = {33, 1, 1},
+                                  .parameters = parameters,
                                   .parameter_bytes = bytes};
       if (entry->required_block[0]) memcpy(launch.block, entry->required_block, sizeof launch.block);
       struct sim_options options = {.jobs = 1, .max_steps = 3000, .max_findings = 10};

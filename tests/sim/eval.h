@@ -1,4 +1,5 @@
-// Evaluates one PTX instruction over arrays: a, b and c are 64-bit words whose low bits fill registers of every width
+// Evaluates one PTX instruction over arrays: a, b and c are 64-bit words whose low bits fill registers of
+// every width
 // (%ah %ar %ad and so on), the result is taken from %oh, %or or %od by the width asked for.
 #ifndef RED_TESTS_SIM_EVAL_H
 #define RED_TESTS_SIM_EVAL_H
@@ -26,9 +27,11 @@ static inline struct sim_module *eval_parse(const char *line, int width, struct 
   snprintf(text, sizeof text,
            ".version 8.0\n.target sm_90\n.address_size 64\n"
            ".visible .entry k(.param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u64 po)\n{\n"
-           ".reg .pred %%ap, %%bp, %%op, %%oq; .reg .b16 %%ah, %%bh, %%ch, %%oh; .reg .b32 %%ar, %%br, %%cr, %%or, %%t;\n"
+           ".reg .pred %%ap, %%bp, %%op, %%oq; .reg .b16 %%ah, %%bh, %%ch, %%oh; .reg .b32 %%ar, %%br, %%cr, "
+           "%%or, %%t;\n"
            ".reg .b64 %%ad, %%bd, %%cd, %%od, %%x, %%y;\n"
-           "mov.u32 %%t, %%ctaid.x; mov.u32 %%ar, %%tid.x; mad.lo.u32 %%t, %%t, 256, %%ar; mul.wide.u32 %%x, %%t, 8;\n"
+           "mov.u32 %%t, %%ctaid.x; mov.u32 %%ar, %%tid.x; mad.lo.u32 %%t, %%t, 256, %%ar; mul.wide.u32 %%x, "
+           "%%t, 8;\n"
            "ld.param.u64 %%y, [pa]; add.u64 %%y, %%y, %%x; ld.global.u64 %%ad, [%%y];\n"
            "ld.param.u64 %%y, [pb]; add.u64 %%y, %%y, %%x; ld.global.u64 %%bd, [%%y];\n"
            "ld.param.u64 %%y, [pc]; add.u64 %%y, %%y, %%x; ld.global.u64 %%cd, [%%y];\n"
@@ -36,7 +39,10 @@ static inline struct sim_module *eval_parse(const char *line, int width, struct 
            "cvt.u16.u64 %%ah, %%ad; cvt.u16.u64 %%bh, %%bd; cvt.u16.u64 %%ch, %%cd;\n"
            "mov.b32 %%or, 0; mov.b64 %%od, 0; mov.b16 %%oh, 0;\n%s\n"
            "%s\nld.param.u64 %%y, [po]; add.u64 %%y, %%y, %%x; st.global.u64 [%%y], %%od; ret;\n}\n",
-           line, width == 16 ? "cvt.u64.u16 %od, %oh;" : width == 32 ? "cvt.u64.u32 %od, %or;" : "");
+           line,
+           width == 16   ? "cvt.u64.u16 %od, %oh;"
+           : width == 32 ? "cvt.u64.u32 %od, %or;"
+                         : "");
   return sim_module_parse(text, strlen(text), "eval.ptx", error);
 }
 
@@ -48,8 +54,11 @@ static inline void eval(const char *line, int width, size_t count) {
   struct sim_memory *memory = sim_memory_create();
   uint64_t *arrays[4] = {eval_a, eval_b, eval_c, eval_o}, addresses[4];
   for (int i = 0; i < 4; i++) addresses[i] = sim_map(memory, arrays[i], 8 * count, "array", true);
-  struct sim_launch launch = {.entry = sim_module_find(module, "k"), .grid = {(uint32_t)(count / 256), 1, 1},
-                              .block = {256, 1, 1}, .parameters = addresses, .parameter_bytes = sizeof addresses};
+  struct sim_launch launch = {.entry = sim_module_find(module, "k"),
+                              .grid = {(uint32_t)(count / 256), 1, 1},
+                              .block = {256, 1, 1},
+                              .parameters = addresses,
+                              .parameter_bytes = sizeof addresses};
   struct sim_report report;
   enum sim_result result = sim_launch(module, memory, &launch, NULL, &report);
   char text[512] = "";

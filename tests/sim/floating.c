@@ -6,16 +6,29 @@
 
 #define COUNT 4096
 
-static const uint32_t singles[] = {0, 0x80000000, 1, 0x80000001, 0x7fffff, 0x807fffff, 0x800000, 0x3f800000, 0xbf800000,
-                                   0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 0xffffffff,
-                                   0x3f7fffff, 0x33800000, 0x4b800001, 0x40490fdb};
+static const uint32_t singles[] = {0,          0x80000000, 1,          0x80000001, 0x7fffff,
+                                   0x807fffff, 0x800000,   0x3f800000, 0xbf800000, 0x7f7fffff,
+                                   0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001,
+                                   0xffffffff, 0x3f7fffff, 0x33800000, 0x4b800001, 0x40490fdb};
 #define SINGLES (sizeof singles / sizeof *singles)
-static const uint64_t doubles[] = {0, UINT64_C(1) << 63, 1, 0x000fffffffffffff, 0x0010000000000000, 0x3ff0000000000000,
-                                   0xbff0000000000001, 0x7fefffffffffffff, 0x7ff0000000000000, 0xfff0000000000000,
-                                   0x7ff8000000000000, 0x4340000000000001, 0x3ca0000000000000};
+static const uint64_t doubles[] = {0,
+                                   UINT64_C(1) << 63,
+                                   1,
+                                   0x000fffffffffffff,
+                                   0x0010000000000000,
+                                   0x3ff0000000000000,
+                                   0xbff0000000000001,
+                                   0x7fefffffffffffff,
+                                   0x7ff0000000000000,
+                                   0xfff0000000000000,
+                                   0x7ff8000000000000,
+                                   0x4340000000000001,
+                                   0x3ca0000000000000};
 #define DOUBLES (sizeof doubles / sizeof *doubles)
 
-static float random_float(void) { return ldexpf((float)(int32_t)eval_random(), (int)(eval_random() % 60) - 60); }
+static float random_float(void) {
+  return ldexpf((float)(int32_t)eval_random(), (int)(eval_random() % 60) - 60);
+}
 
 static void fill_singles(void) {
   for (size_t i = 0; i < COUNT; i++) {
@@ -29,9 +42,12 @@ static void fill_singles(void) {
 static void fill_doubles(void) {
   for (size_t i = 0; i < COUNT; i++) {
     bool is_edge = i < DOUBLES * DOUBLES;
-    eval_a[i] = is_edge ? doubles[i % DOUBLES] : double_bits(ldexp((double)(int64_t)eval_random(), (int)(eval_random() % 99) - 99));
-    eval_b[i] = is_edge ? doubles[i / DOUBLES] : double_bits(ldexp((double)(int64_t)eval_random(), (int)(eval_random() % 99) - 99));
-    eval_c[i] = is_edge ? doubles[(i * 5) % DOUBLES] : double_bits(ldexp((double)(int64_t)eval_random(), (int)(eval_random() % 99) - 99));
+    eval_a[i] = is_edge ? doubles[i % DOUBLES]
+                        : double_bits(ldexp((double)(int64_t)eval_random(), (int)(eval_random() % 99) - 99));
+    eval_b[i] = is_edge ? doubles[i / DOUBLES]
+                        : double_bits(ldexp((double)(int64_t)eval_random(), (int)(eval_random() % 99) - 99));
+    eval_c[i] = is_edge ? doubles[(i * 5) % DOUBLES]
+                        : double_bits(ldexp((double)(int64_t)eval_random(), (int)(eval_random() % 99) - 99));
   }
 }
 
@@ -65,8 +81,8 @@ Test(floating, single_roundings) {
   static const struct {
     char what;
     const char *name, *operands;
-  } ops[] = {{'+', "add", "%or, %ar, %br"},  {'-', "sub", "%or, %ar, %br"}, {'*', "mul", "%or, %ar, %br"},
-             {'/', "div", "%or, %ar, %br"},  {'f', "fma", "%or, %ar, %br, %cr"}, {'s', "sqrt", "%or, %ar"},
+  } ops[] = {{'+', "add", "%or, %ar, %br"}, {'-', "sub", "%or, %ar, %br"},      {'*', "mul", "%or, %ar, %br"},
+             {'/', "div", "%or, %ar, %br"}, {'f', "fma", "%or, %ar, %br, %cr"}, {'s', "sqrt", "%or, %ar"},
              {'r', "rcp", "%or, %ar"}};
   for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
     for (int mode = 0; mode < 4; mode++) {
@@ -79,9 +95,9 @@ Test(floating, single_roundings) {
         float want = host32(ops[k].what, as_float(eval_a[i]), as_float(eval_b[i]), as_float(eval_c[i]));
         fesetround(FE_TONEAREST);
         uint64_t bits = want == want ? float_bits(want) : 0x7fffffff;
-        cr_assert(eval_o[i] == bits, "%s a=%llx b=%llx c=%llx: %llx, not %llx", line, (unsigned long long)eval_a[i],
-                  (unsigned long long)eval_b[i], (unsigned long long)eval_c[i], (unsigned long long)eval_o[i],
-                  (unsigned long long)bits);
+        cr_assert(eval_o[i] == bits, "%s a=%llx b=%llx c=%llx: %llx, not %llx", line,
+                  (unsigned long long)eval_a[i], (unsigned long long)eval_b[i], (unsigned long long)eval_c[i],
+                  (unsigned long long)eval_o[i], (unsigned long long)bits);
       }
     }
   }
@@ -91,8 +107,11 @@ Test(floating, double_roundings) {
   static const struct {
     char what;
     const char *name, *operands;
-  } ops[] = {{'+', "add", "%od, %ad, %bd"}, {'*', "mul", "%od, %ad, %bd"}, {'/', "div", "%od, %ad, %bd"},
-             {'f', "fma", "%od, %ad, %bd, %cd"}, {'s', "sqrt", "%od, %ad"}};
+  } ops[] = {{'+', "add", "%od, %ad, %bd"},
+             {'*', "mul", "%od, %ad, %bd"},
+             {'/', "div", "%od, %ad, %bd"},
+             {'f', "fma", "%od, %ad, %bd, %cd"},
+             {'s', "sqrt", "%od, %ad"}};
   for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
     for (int mode = 0; mode < 4; mode++) {
       char line[96];
@@ -104,8 +123,8 @@ Test(floating, double_roundings) {
         double want = host64(ops[k].what, as_double(eval_a[i]), as_double(eval_b[i]), as_double(eval_c[i]));
         fesetround(FE_TONEAREST);
         double got = as_double(eval_o[i]);
-        cr_assert(want == want ? eval_o[i] == double_bits(want) : got != got, "%s a=%a b=%a: %a, not %a", line,
-                  as_double(eval_a[i]), as_double(eval_b[i]), got, want);
+        cr_assert(want == want ? eval_o[i] == double_bits(want) : got != got, "%s a=%a b=%a: %a, not %a",
+                  line, as_double(eval_a[i]), as_double(eval_b[i]), got, want);
       }
     }
   }
@@ -132,12 +151,14 @@ Test(floating, minimum_and_maximum) {
   cr_expect(eval_one("max.NaN.f32 %or, %ar, %br;", 32, 0x3f800000, 0xffc00001, 0) == 0x7fffffff);
   cr_expect(eval_one("min.NaN.f16x2 %or, %ar, %br;", 32, 0x3c007e00, 0x40004000, 0) == 0x3c007fff);
   cr_expect(eval_one("min.f16x2 %or, %ar, %br;", 32, 0x3c007e00, 0x40004000, 0) == 0x3c004000);
-  cr_expect(eval_one("min.f64 %od, %ad, %bd;", 64, 0x7ff8000000000000, 0x4000000000000000, 0) == 0x4000000000000000);
+  cr_expect(eval_one("min.f64 %od, %ad, %bd;", 64, 0x7ff8000000000000, 0x4000000000000000, 0) ==
+            0x4000000000000000);
   cr_expect(eval_one("max.xorsign.abs.f32 %or, %ar, %br;", 32, 0xc0000000, 0x3f800000, 0) == 0xc0000000);
 }
 
 Test(floating, comparisons) {
-  static const char *const names[] = {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
+  static const char *const names[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
+                                      "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
   for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
     char line[128];
     snprintf(line, sizeof line, "setp.%s.f32 %%op, %%ar, %%br; selp.b32 %%or, 1, 0, %%op;", names[k]);
@@ -191,7 +212,8 @@ Test(floating, from_integer) {
   cr_expect(eval_one("cvt.rp.f32.s32 %or, %ar;", 32, 0x01000001, 0, 0) == float_bits(16777218.f));
   cr_expect(eval_one("cvt.rz.f32.u64 %or, %ad;", 32, UINT64_MAX, 0, 0) == 0x5f7fffff);
   cr_expect(eval_one("cvt.rn.f32.u64 %or, %ad;", 32, UINT64_C(0x8000008000000001), 0, 0) == 0x5f000001);
-  cr_expect(eval_one("cvt.rn.f64.u64 %od, %ad;", 64, UINT64_MAX, 0, 0) == double_bits(18446744073709551616.0));
+  cr_expect(eval_one("cvt.rn.f64.u64 %od, %ad;", 64, UINT64_MAX, 0, 0) ==
+            double_bits(18446744073709551616.0));
   cr_expect(eval_one("cvt.rz.f64.s64 %od, %ad;", 64, INT64_MAX, 0, 0) == 0x43dfffffffffffff);
   cr_expect(eval_one("cvt.rn.f16.s32 %oh, %ar;", 16, 65520, 0, 0) == 0x7c00);
   cr_expect(eval_one("cvt.rz.f16.s32 %oh, %ar;", 16, 65520, 0, 0) == 0x7bff);
@@ -199,7 +221,8 @@ Test(floating, from_integer) {
   cr_expect(eval_one("cvt.sat.f32.f32 %or, %ar;", 32, float_bits(1.5f), 0, 0) == 0x3f800000);
 }
 
-// ---- Narrow formats ----------------------------------------------------------------------------------------
+// ---- Narrow formats
+// ----------------------------------------------------------------------------------------
 
 struct narrow {
   const char *name;
@@ -209,7 +232,8 @@ static const struct narrow half = {"f16", 10, 5}, bfloat = {"bf16", 7, 8};
 
 // The value of a pattern, from its definition.
 static double narrow_value(struct narrow format, uint32_t bits) {
-  int bias = (1 << (format.exponent - 1)) - 1, exponent = (int)(bits >> format.fraction) & ((1 << format.exponent) - 1);
+  int bias = (1 << (format.exponent - 1)) - 1,
+      exponent = (int)(bits >> format.fraction) & ((1 << format.exponent) - 1);
   int fraction = (int)bits & ((1 << format.fraction) - 1);
   double magnitude = exponent ? (1 + (double)fraction / (1 << format.fraction)) * pow(2, exponent - bias)
                               : (double)fraction / (1 << format.fraction) * pow(2, 1 - bias);
@@ -224,13 +248,14 @@ static void widen_all(struct narrow format) {
   eval(line, 32, 65536);
   for (uint32_t i = 0; i < 65536; i++) {
     double want = narrow_value(format, i);
-    cr_assert(want == want ? eval_o[i] == float_bits((float)want) : eval_o[i] == 0x7fffffff, "%s %x: %llx", format.name, i,
-              (unsigned long long)eval_o[i]);
+    cr_assert(want == want ? eval_o[i] == float_bits((float)want) : eval_o[i] == 0x7fffffff, "%s %x: %llx",
+              format.name, i, (unsigned long long)eval_o[i]);
   }
 }
 
 // Between each number and the next: the middle, just below and just above it, in every rounding.
-static void narrow_all(struct narrow format, const char *from, const char *reg, uint64_t (*bits)(double), double tiny) {
+static void narrow_all(struct narrow format, const char *from, const char *reg, uint64_t (*bits)(double),
+                       double tiny) {
   uint32_t infinity = ((1u << format.exponent) - 1) << format.fraction;
   for (int mode = 0; mode < 2; mode++) {
     char line[64];
@@ -253,7 +278,9 @@ static void narrow_all(struct narrow format, const char *from, const char *reg, 
   }
 }
 
-static uint64_t single_bits(double value) { return float_bits((float)value); }
+static uint64_t single_bits(double value) {
+  return float_bits((float)value);
+}
 
 Test(floating, halves_widen) {
   widen_all(half);
@@ -268,29 +295,36 @@ Test(floating, halves_narrow) {
   cr_expect(eval_one("cvt.rn.bf16.f32 %oh, %ar;", 16, 0xff812345, 0, 0) == 0x7fff);
   cr_expect(eval_one("cvt.rn.f16.f32 %oh, %ar;", 16, float_bits(65519.f), 0, 0) == 0x7bff);
   cr_expect(eval_one("cvt.rn.f16.f32 %oh, %ar;", 16, float_bits(65520.f), 0, 0) == 0x7c00);
-  cr_expect(eval_one("cvt.rn.f16x2.f32 %or, %ar, %br;", 32, float_bits(1.f), float_bits(2.f), 0) == 0x3c004000);
-  cr_expect(eval_one("cvt.rn.relu.bf16x2.f32 %or, %ar, %br;", 32, float_bits(-1.f), float_bits(2.f), 0) == 0x00004000);
+  cr_expect(eval_one("cvt.rn.f16x2.f32 %or, %ar, %br;", 32, float_bits(1.f), float_bits(2.f), 0) ==
+            0x3c004000);
+  cr_expect(eval_one("cvt.rn.relu.bf16x2.f32 %or, %ar, %br;", 32, float_bits(-1.f), float_bits(2.f), 0) ==
+            0x00004000);
 }
 
 // The result of an exact operation is the nearest number: no neighbour is nearer.
 static void nearest(struct narrow format, const char *name, char what) {
   char line[64];
-  if (what == 'f') snprintf(line, sizeof line, "fma.rn.%s %%oh, %%ah, %%bh, %%ch;", format.name);
-  else snprintf(line, sizeof line, "%s.%s %%oh, %%ah, %%bh;", name, format.name);
+  if (what == 'f')
+    snprintf(line, sizeof line, "fma.rn.%s %%oh, %%ah, %%bh, %%ch;", format.name);
+  else
+    snprintf(line, sizeof line, "%s.%s %%oh, %%ah, %%bh;", name, format.name);
   uint32_t infinity = ((1u << format.exponent) - 1) << format.fraction;
   for (size_t i = 0; i < EVAL_MOST; i++) {
-    eval_a[i] = eval_random() & 0xffff, eval_b[i] = eval_random() & 0xffff, eval_c[i] = eval_random() & 0xffff;
+    eval_a[i] = eval_random() & 0xffff, eval_b[i] = eval_random() & 0xffff,
+    eval_c[i] = eval_random() & 0xffff;
     if (i & 1) eval_b[i] = (eval_a[i] ^ (eval_random() & 0x87ff)) & 0xffff;
   }
   eval(line, 16, EVAL_MOST);
   for (size_t i = 0; i < EVAL_MOST; i++) {
     long double a = narrow_value(format, (uint32_t)eval_a[i]), b = narrow_value(format, (uint32_t)eval_b[i]);
     long double c = narrow_value(format, (uint32_t)eval_c[i]);
-    // Exact in the host's 64-bit significands, but for bf16 sums far apart, where rounding twice changes nothing.
+    // Exact in the host's 64-bit significands, but for bf16 sums far apart, where rounding twice changes
+    // nothing.
     long double exact = what == '+' ? a + b : what == '*' ? a * b : a * b + c;
     uint32_t got = (uint32_t)eval_o[i];
     if (exact != exact) {
-      cr_assert(got == 0x7fff, "%s %llx %llx: %x", line, (unsigned long long)eval_a[i], (unsigned long long)eval_b[i], got);
+      cr_assert(got == 0x7fff, "%s %llx %llx: %x", line, (unsigned long long)eval_a[i],
+                (unsigned long long)eval_b[i], got);
       continue;
     }
     uint32_t magnitude = got & 0x7fff;
@@ -306,7 +340,8 @@ static void nearest(struct narrow format, const char *name, char what) {
       uint32_t other = got + (uint32_t)side;
       if ((other & 0x7fff) >= infinity) continue;
       cr_assert(distance <= fabsl(exact - narrow_value(format, other)), "%s %llx %llx %llx: %x", line,
-                (unsigned long long)eval_a[i], (unsigned long long)eval_b[i], (unsigned long long)eval_c[i], got);
+                (unsigned long long)eval_a[i], (unsigned long long)eval_b[i], (unsigned long long)eval_c[i],
+                got);
     }
   }
 }
@@ -324,9 +359,12 @@ Test(floating, halves_add_and_multiply) {
 Test(floating, pairs_of_singles) {
   uint64_t a = float_bits(1.5f) | float_bits(-2.f) << 32, b = float_bits(3.f) | float_bits(0.25f) << 32;
   uint64_t c = float_bits(1.f) | float_bits(8.f) << 32;
-  cr_expect(eval_one("fma.rn.f32x2 %od, %ad, %bd, %cd;", 64, a, b, c) == (float_bits(5.5f) | float_bits(7.5f) << 32));
-  cr_expect(eval_one("add.rn.f32x2 %od, %ad, %bd;", 64, a, b, 0) == (float_bits(4.5f) | float_bits(-1.75f) << 32));
-  cr_expect(eval_one("mul.ftz.f32x2 %od, %ad, %bd;", 64, 1, UINT64_MAX >> 1, 0) == (0 | (uint64_t)0x7fffffff << 32 | 0x7fffffff));
+  cr_expect(eval_one("fma.rn.f32x2 %od, %ad, %bd, %cd;", 64, a, b, c) ==
+            (float_bits(5.5f) | float_bits(7.5f) << 32));
+  cr_expect(eval_one("add.rn.f32x2 %od, %ad, %bd;", 64, a, b, 0) ==
+            (float_bits(4.5f) | float_bits(-1.75f) << 32));
+  cr_expect(eval_one("mul.ftz.f32x2 %od, %ad, %bd;", 64, 1, UINT64_MAX >> 1, 0) ==
+            (0 | (uint64_t)0x7fffffff << 32 | 0x7fffffff));
 }
 
 Test(floating, special_functions) {
@@ -335,6 +373,7 @@ Test(floating, special_functions) {
   cr_expect(eval_one("rsqrt.approx.f32 %or, %ar;", 32, float_bits(0.25f), 0, 0) == float_bits(2.f));
   cr_expect(eval_one("sin.approx.f32 %or, %ar;", 32, float_bits(1.f), 0, 0) == float_bits((float)sin(1.0)));
   cr_expect(eval_one("rcp.approx.ftz.f32 %or, %ar;", 32, 1, 0, 0) == 0x7f800000);
-  cr_expect(eval_one("div.full.f32 %or, %ar, %br;", 32, float_bits(1.f), float_bits(3.f), 0) == float_bits(1.f / 3.f));
+  cr_expect(eval_one("div.full.f32 %or, %ar, %br;", 32, float_bits(1.f), float_bits(3.f), 0) ==
+            float_bits(1.f / 3.f));
   cr_expect(eval_one("tanh.approx.f32 %or, %ar;", 32, float_bits(-INFINITY), 0, 0) == float_bits(-1.f));
 }

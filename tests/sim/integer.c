@@ -4,9 +4,35 @@
 typedef unsigned __int128 wide;
 typedef __int128 swide;
 
-static const uint64_t edges[] = {0, 1, 2, 3, 7, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 0x7fff, 0x8000, 0xffff, 0x10000,
-                                 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 0x7fffffffffffffff, 0x8000000000000000,
-                                 0xffffffffffffffff, 0xfffffffffffffffe, 0xffffffff80000000, 0x5555555555555555};
+static const uint64_t edges[] = {0,
+                                 1,
+                                 2,
+                                 3,
+                                 7,
+                                 31,
+                                 32,
+                                 33,
+                                 63,
+                                 64,
+                                 65,
+                                 127,
+                                 128,
+                                 255,
+                                 256,
+                                 0x7fff,
+                                 0x8000,
+                                 0xffff,
+                                 0x10000,
+                                 0x7fffffff,
+                                 0x80000000,
+                                 0xffffffff,
+                                 0x100000000,
+                                 0x7fffffffffffffff,
+                                 0x8000000000000000,
+                                 0xffffffffffffffff,
+                                 0xfffffffffffffffe,
+                                 0xffffffff80000000,
+                                 0x5555555555555555};
 #define EDGES (sizeof edges / sizeof *edges)
 
 static void fill(size_t count) {
@@ -17,18 +43,18 @@ static void fill(size_t count) {
   }
 }
 
-#define CHECK(line, width, expected)                                                                               \
-  do {                                                                                                             \
-    fill(2048);                                                                                                    \
-    eval(line, width, 2048);                                                                                       \
-    for (size_t i = 0; i < 2048; i++) {                                                                            \
-      uint64_t a = eval_a[i], b = eval_b[i], c = eval_c[i];                                                        \
-      (void)a, (void)b, (void)c;                                                                                   \
-      uint64_t want = (uint64_t)(expected);                                                                        \
-      cr_assert(eval_o[i] == want, "%s a=%llx b=%llx c=%llx: %llx, not %llx", line, (unsigned long long)a,         \
-                (unsigned long long)b, (unsigned long long)c, (unsigned long long)eval_o[i],                       \
-                (unsigned long long)want);                                                                         \
-    }                                                                                                              \
+#define CHECK(line, width, expected)                                                                         \
+  do {                                                                                                       \
+    fill(2048);                                                                                              \
+    eval(line, width, 2048);                                                                                 \
+    for (size_t i = 0; i < 2048; i++) {                                                                      \
+      uint64_t a = eval_a[i], b = eval_b[i], c = eval_c[i];                                                  \
+      (void)a, (void)b, (void)c;                                                                             \
+      uint64_t want = (uint64_t)(expected);                                                                  \
+      cr_assert(eval_o[i] == want, "%s a=%llx b=%llx c=%llx: %llx, not %llx", line, (unsigned long long)a,   \
+                (unsigned long long)b, (unsigned long long)c, (unsigned long long)eval_o[i],                 \
+                (unsigned long long)want);                                                                   \
+    }                                                                                                        \
   } while (0)
 
 Test(integer, wraps) {
@@ -47,24 +73,29 @@ Test(integer, wraps) {
 Test(integer, products) {
   CHECK("mul.hi.u32 %or, %ar, %br;", 32, (uint64_t)(uint32_t)a * (uint32_t)b >> 32);
   CHECK("mul.hi.s32 %or, %ar, %br;", 32, (uint32_t)((int64_t)(int32_t)a * (int32_t)b >> 32));
-  CHECK("mul.hi.u64 %od, %ad, %bd;", 64, (wide)a *b >> 64);
-  CHECK("mul.hi.s64 %od, %ad, %bd;", 64, (swide)(int64_t)a *(int64_t)b >> 64);
+  CHECK("mul.hi.u64 %od, %ad, %bd;", 64, (wide)a * b >> 64);
+  CHECK("mul.hi.s64 %od, %ad, %bd;", 64, (swide)(int64_t)a * (int64_t)b >> 64);
   CHECK("mul.hi.s16 %oh, %ah, %bh;", 16, (uint16_t)((int16_t)a * (int16_t)b >> 16));
-  CHECK("mul.wide.s32 %od, %ar, %br;", 64, (int64_t)(int32_t)a *(int32_t)b);
-  CHECK("mul.wide.u32 %od, %ar, %br;", 64, (uint64_t)(uint32_t)a *(uint32_t)b);
+  CHECK("mul.wide.s32 %od, %ar, %br;", 64, (int64_t)(int32_t)a * (int32_t)b);
+  CHECK("mul.wide.u32 %od, %ar, %br;", 64, (uint64_t)(uint32_t)a * (uint32_t)b);
   CHECK("mul.wide.s16 %or, %ah, %bh;", 32, (uint32_t)((int16_t)a * (int16_t)b));
-  CHECK("mad.wide.u32 %od, %ar, %br, %cd;", 64, (uint64_t)(uint32_t)a *(uint32_t)b + c);
+  CHECK("mad.wide.u32 %od, %ar, %br, %cd;", 64, (uint64_t)(uint32_t)a * (uint32_t)b + c);
   CHECK("mul24.lo.u32 %or, %ar, %br;", 32, (uint32_t)((a & 0xffffff) * (b & 0xffffff)));
-  CHECK("mad.hi.s32 %or, %ar, %br, %cr;", 32, (uint32_t)((uint64_t)((int64_t)(int32_t)a * (int32_t)b >> 32) + c));
+  CHECK("mad.hi.s32 %or, %ar, %br, %cr;", 32,
+        (uint32_t)((uint64_t)((int64_t)(int32_t)a * (int32_t)b >> 32) + c));
 }
 
 Test(integer, division) {
   CHECK("div.u32 %or, %ar, %br;", 32, (uint32_t)b ? (uint32_t)a / (uint32_t)b : 0xffffffffu);
   CHECK("rem.u32 %or, %ar, %br;", 32, (uint32_t)b ? (uint32_t)a % (uint32_t)b : (uint32_t)a);
   CHECK("div.s64 %od, %ad, %bd;", 64,
-        b == 0 ? UINT64_MAX : b == UINT64_MAX ? 0 - a : (uint64_t)((int64_t)a / (int64_t)b));
+        b == 0            ? UINT64_MAX
+        : b == UINT64_MAX ? 0 - a
+                          : (uint64_t)((int64_t)a / (int64_t)b));
   CHECK("rem.s32 %or, %ar, %br;", 32,
-        (int32_t)b == 0 ? (uint32_t)a : (int32_t)b == -1 ? 0 : (uint32_t)((int32_t)a % (int32_t)b));
+        (int32_t)b == 0    ? (uint32_t)a
+        : (int32_t)b == -1 ? 0
+                           : (uint32_t)((int32_t)a % (int32_t)b));
   CHECK("div.s16 %oh, %ah, %bh;", 16, (int16_t)b == 0 ? 0xffff : (uint16_t)((int16_t)a / (int16_t)b));
 }
 
@@ -89,7 +120,8 @@ Test(integer, order) {
   CHECK("max.s64 %od, %ad, %bd;", 64, (int64_t)a > (int64_t)b ? a : b);
   CHECK("max.u64 %od, %ad, %bd;", 64, a > b ? a : b);
   CHECK("setp.lt.s16 %op, %ah, %bh; selp.b32 %or, 1, 0, %op;", 32, (int16_t)a < (int16_t)b);
-  CHECK("setp.hs.u64 %op|%oq, %ad, %bd; selp.b32 %or, 1, 0, %op; @%oq or.b32 %or, %or, 2;", 32, a >= b ? 1 : 2);
+  CHECK("setp.hs.u64 %op|%oq, %ad, %bd; selp.b32 %or, 1, 0, %op; @%oq or.b32 %or, %or, 2;", 32,
+        a >= b ? 1 : 2);
   CHECK("setp.eq.s32 %ap, %cr, 0; setp.gt.or.s32 %op, %ar, %br, !%ap; selp.b32 %or, 1, 0, %op;", 32,
         (int32_t)a > (int32_t)b || (uint32_t)c != 0);
   CHECK("set.le.u32.s32 %or, %ar, %br;", 32, (int32_t)a <= (int32_t)b ? 0xffffffffu : 0);
@@ -97,7 +129,8 @@ Test(integer, order) {
 }
 
 Test(integer, carries) {
-  CHECK("add.cc.u32 %or, %ar, %br; addc.u32 %or, %cr, 0;", 32, (uint32_t)(c + (((a & 0xffffffff) + (b & 0xffffffff)) >> 32)));
+  CHECK("add.cc.u32 %or, %ar, %br; addc.u32 %or, %cr, 0;", 32,
+        (uint32_t)(c + (((a & 0xffffffff) + (b & 0xffffffff)) >> 32)));
   CHECK("sub.cc.u64 %od, %ad, %bd; subc.u64 %od, %cd, 0;", 64, c - (a < b));
   CHECK("mad.lo.cc.u64 %od, %ad, %bd, %cd; madc.hi.u64 %od, %ad, %bd, 0;", 64, ((wide)a * b + c) >> 64);
 }
@@ -154,8 +187,8 @@ Test(integer, bits) {
   CHECK("lop3.b32 %or, %ar, %br, %cr, 0xe8;", 32, (uint32_t)((a & b) | (a & c) | (b & c)));
   CHECK("lop3.b32 %or, %ar, %br, %cr, 0x96;", 32, (uint32_t)(a ^ b ^ c));
   CHECK("dp4a.u32.u32 %or, %ar, %br, %cr;", 32,
-        (uint32_t)(c + (a & 255) * (b & 255) + (a >> 8 & 255) * (b >> 8 & 255) + (a >> 16 & 255) * (b >> 16 & 255) +
-                   (a >> 24 & 255) * (b >> 24 & 255)));
+        (uint32_t)(c + (a & 255) * (b & 255) + (a >> 8 & 255) * (b >> 8 & 255) +
+                   (a >> 16 & 255) * (b >> 16 & 255) + (a >> 24 & 255) * (b >> 24 & 255)));
   CHECK("sad.u32 %or, %ar, %br, %cr;", 32,
         (uint32_t)(c + ((uint32_t)a > (uint32_t)b ? (uint32_t)a - (uint32_t)b : (uint32_t)b - (uint32_t)a)));
 }
@@ -167,7 +200,9 @@ Test(integer, conversions) {
   CHECK("cvt.u16.u64 %oh, %ad;", 16, (uint16_t)a);
   CHECK("cvt.sat.u8.s32 %or, %ar;", 32, (int32_t)a < 0 ? 0 : (int32_t)a > 255 ? 255 : (uint32_t)a);
   CHECK("cvt.sat.s16.s64 %or, %ad;", 32,
-        (uint32_t)((int64_t)a < -32768 ? -32768 : (int64_t)a > 32767 ? 32767 : (int64_t)a));
+        (uint32_t)((int64_t)a < -32768  ? -32768
+                   : (int64_t)a > 32767 ? 32767
+                                        : (int64_t)a));
   CHECK("cvt.sat.s32.u32 %or, %ar;", 32, (uint32_t)a > 0x7fffffff ? 0x7fffffff : (uint32_t)a);
 }
 

@@ -1,4 +1,5 @@
-// Every kernel of tests/sim/ptx gives its results and exactly its findings, for several seeds and numbers of jobs.
+// Every kernel of tests/sim/ptx gives its results and exactly its findings, for several seeds and numbers of
+// jobs.
 #include "tests/sim/ptx_test.h"
 
 #include <glob.h>
@@ -19,4 +20,6 @@ Test(kernels, two_jobs) {
   for (uint64_t seed = 0; seed < 5; seed++) run_all(seed, 2);
 }
 
-Test(kernels, many_jobs) { run_all(7, 8); }
+Test(kernels, many_jobs) {
+  run_all(7, 8);
+}

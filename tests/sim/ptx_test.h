@@ -119,7 +119,8 @@ static inline bool ptx_test_word(const char **at, char *word) {
 }
 
 static inline const char *ptx_test_line(const char *text, int wanted) {
-  for (int number = 1; number < wanted && text; number++) text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL;
+  for (int number = 1; number < wanted && text; number++)
+    text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL;
   return text;
 }
 
@@ -142,7 +143,8 @@ static inline void ptx_test_check_findings(const char *path, const char *text, u
     const char *line = ptx_test_line(text, finding->ptx_line), *kind = sim_kind_name(finding->kind);
     char print[1024];
     sim_finding_print(finding, print, sizeof print);
-    cr_expect(ptx_test_names(line, "//!", kind) || ptx_test_names(line, "//?", kind), "seed %llu, not expected: %s", seed, print);
+    cr_expect(ptx_test_names(line, "//!", kind) || ptx_test_names(line, "//?", kind),
+              "seed %llu, not expected: %s", seed, print);
   }
   int number = 1;
   for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL, number++) {
@@ -154,7 +156,8 @@ static inline void ptx_test_check_findings(const char *path, const char *text, u
     for (at += 3; ptx_test_word(&at, word);) {
       bool is_found = false;
       for (size_t i = 0; i < report->finding_count; i++) {
-        is_found |= (is_anywhere || report->findings[i].ptx_line == number) && strcmp(sim_kind_name(report->findings[i].kind), word) == 0;
+        is_found |= (is_anywhere || report->findings[i].ptx_line == number) &&
+                    strcmp(sim_kind_name(report->findings[i].kind), word) == 0;
       }
       cr_expect(is_found, "%s:%d, seed %llu: no finding %s", path, number, seed, word);
     }
@@ -169,7 +172,8 @@ static inline void ptx_test_check_results(struct ptx_test *test, const char *pat
     if (sscanf(line, "//@ result %d %u %lli", &argument, &index, &value) != 3) continue;
     uint32_t word = 0;
     cr_assert(sim_read(test->memory, test->address[argument] + 4ull * index, &word, 4));
-    cr_expect(word == (uint32_t)value, "%s: word %u of argument %d is %u, not %lld", path, index, argument, word, value);
+    cr_expect(word == (uint32_t)value, "%s: word %u of argument %d is %u, not %lld", path, index, argument,
+              word, value);
   }
 }
 

@@ -6,15 +6,17 @@
 #include <string.h>
 
 #define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
-#define BODY(text) HEAD ".visible .entry k(.param .u64 k_0)\n{\n.reg .pred %p<4>;\n.reg .b16 %h<4>;\n.reg .b32 %r<4>;\n.reg .b64 %d<4>;\n" text "\n}\n"
+#define BODY(text)                                                                                           \
+  HEAD ".visible .entry k(.param .u64 k_0)\n{\n.reg .pred %p<4>;\n.reg .b16 %h<4>;\n.reg .b32 %r<4>;\n.reg " \
+       ".b64 %d<4>;\n" text "\n}\n"
 
 static void refuses(const char *text, int line, const char *message) {
   struct sim_error error;
   struct sim_module *module = sim_module_parse(text, strlen(text), "t.ptx", &error);
   cr_expect(!module, "accepted: %s", text);
   sim_module_destroy(module);
-  cr_expect(error.line == line && strstr(error.message, message), "line %d: %s; wanted line %d: %s", error.line,
-            error.message, line, message);
+  cr_expect(error.line == line && strstr(error.message, message), "line %d: %s; wanted line %d: %s",
+            error.line, error.message, line, message);
 }
 
 Test(reader, syntax) {
@@ -83,15 +85,15 @@ Test(reader, depth) {
   free(text);
 }
 
-static const char rich[] =
-    HEAD ".extern .shared .align 16 .b8 dynamic[];\n"
-         ".shared .align 8 .b8 fixed[100];\n"
-         ".shared .align 8 .b8 unused[1000];\n"
-         ".const .align 8 .u64 table[2] = {1, 2};\n"
-         ".visible .entry first(.param .u64 .ptr .global .align 16 a, .param .u32 b, .param .align 8 .b8 c[24], .param .f32 d)\n"
-         ".reqntid 64, 2, 1\n.minnctapersm 1\n"
-         "{\n.reg .b32 %r<2>;\nmov.u32 %r1, fixed;\nmov.u32 %r1, dynamic;\nret;\n}\n"
-         ".entry second()\n.maxntid 128\n.maxnreg 40\n{ ret; }\n";
+static const char rich[] = HEAD ".extern .shared .align 16 .b8 dynamic[];\n"
+                                ".shared .align 8 .b8 fixed[100];\n"
+                                ".shared .align 8 .b8 unused[1000];\n"
+                                ".const .align 8 .u64 table[2] = {1, 2};\n"
+                                ".visible .entry first(.param .u64 .ptr .global .align 16 a, .param .u32 b, "
+                                ".param .align 8 .b8 c[24], .param .f32 d)\n"
+                                ".reqntid 64, 2, 1\n.minnctapersm 1\n"
+                                "{\n.reg .b32 %r<2>;\nmov.u32 %r1, fixed;\nmov.u32 %r1, dynamic;\nret;\n}\n"
+                                ".entry second()\n.maxntid 128\n.maxnreg 40\n{ ret; }\n";
 
 Test(reader, entries) {
   struct sim_error error;
@@ -102,21 +104,25 @@ Test(reader, entries) {
   cr_assert(first && second && !sim_module_find(module, "third") && !sim_module_entry(module, 2));
   cr_expect(first->parameter_count == 4 && first->parameter_bytes == 44);
   const struct sim_parameter *p = first->parameters;
-  cr_expect(strcmp(p[0].name, "a") == 0 && p[0].size == 8 && p[0].offset == 0 && p[0].is_pointer && !p[1].is_pointer);
+  cr_expect(strcmp(p[0].name, "a") == 0 && p[0].size == 8 && p[0].offset == 0 && p[0].is_pointer &&
+            !p[1].is_pointer);
   cr_expect(p[1].offset == 8 && p[1].size == 4 && p[1].alignment == 4);
   cr_expect(p[2].offset == 16 && p[2].size == 24 && p[2].alignment == 8 && p[2].is_array);
   cr_expect(p[3].offset == 40 && p[3].is_float);
   cr_expect(first->required_block[0] == 64 && first->required_block[1] == 2 && first->minimum_blocks == 1);
-  cr_expect(first->shared_bytes == 112, "%llu", (unsigned long long)first->shared_bytes); // up to the dynamic part
+  cr_expect(first->shared_bytes == 112, "%llu",
+            (unsigned long long)first->shared_bytes); // up to the dynamic part
   cr_expect(second->shared_bytes == 0 && second->maximum_block[0] == 128 && second->maximum_registers == 40);
-  cr_expect(sim_module_count(module, "mov") == 2 && sim_module_count(module, "ret") == 2 && sim_module_count(module, "bar") == 0);
+  cr_expect(sim_module_count(module, "mov") == 2 && sim_module_count(module, "ret") == 2 &&
+            sim_module_count(module, "bar") == 0);
   sim_module_destroy(module);
 }
 
 // Comment blocks, debug sections and line tables are read over.
 Test(reader, furniture) {
   static const char text[] =
-      "// a comment\n/* a block\n comment */\n" HEAD ".file 1 \"dir/a.cu\", 123, 456\n.section .debug_str\n{\n$L__s0:\n.b8 1\n}\n"
+      "// a comment\n/* a block\n comment */\n" HEAD
+      ".file 1 \"dir/a.cu\", 123, 456\n.section .debug_str\n{\n$L__s0:\n.b8 1\n}\n"
       ".weak .func (.param .b32 r) f(.param .b32 a)\n;\n"
       ".entry k()\n{\n.loc 1 2 3\n.pragma \"nounroll\";\n{ .reg .b32 x; mov.b32 x, WARP_SZ; }\n"
       ".loc 1 5 6, function_name $L__s0+4, inlined_at 1 2 3\nret;\n}\n";
