@@ -309,8 +309,8 @@ static void float_op(struct cuda *cg, const struct ir_expr *e, enum cuda_place p
     else
       infix(cg, e, "*", PLACE_PRODUCT, PLACE_PRODUCT, PLACE_UNARY, place, false);
     break;
-  case OP_DIV: // a division by a power of two is a product to a compiler
-    if (exposed && e->args[1]->op == OP_CONST)
+  case OP_DIV: // a division by a power of two is a product to a compiler, one by zero a mistake
+    if (e->args[1]->op == OP_CONST && (exposed || e->args[1]->number == 0))
       call(cg, is_single ? "__fdiv_rn" : "__ddiv_rn", e, TRUST_VALUE);
     else
       infix(cg, e, "/", PLACE_PRODUCT, PLACE_PRODUCT, PLACE_UNARY, place, false);

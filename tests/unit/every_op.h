@@ -7,13 +7,17 @@
 #include "compiler/arith.h"
 #include "tests/unit/program.h"
 
-enum { EVERY_WIDTH = 256, EVERY_LIMIT = 1024 };
+#include <math.h>
+
+enum { EVERY_WIDTH = 512, EVERY_LIMIT = 1024 };
 
 struct every_case {
   struct ir_entry *entry;
   enum op op;
   enum type operand, result;
-  uint32_t slot; // k
+  uint32_t slot;     // k
+  bool has_constant; // the second operand is `constant` instead of Y
+  struct value constant;
 };
 
 struct every {
@@ -58,7 +62,8 @@ static inline void every_store(struct every *every, enum op op, enum type operan
   struct ir_expr *row = ir_binary(&p->arena, OP_MUL, i, program_int(p, i->type, EVERY_WIDTH));
   program_store(p, every->outputs[value->type],
                 ir_binary(&p->arena, OP_ADD, row, program_int(p, i->type, slot)), value);
-  every->cases[every->count++] = (struct every_case){p->entry, op, operand, value->type, slot};
+  every->cases[every->count++] = (struct every_case){
+      .entry = p->entry, .op = op, .operand = operand, .result = value->type, .slot = slot};
 }
 
 // A divisor for QUO and REM: odd and positive.
@@ -68,10 +73,12 @@ static inline struct ir_expr *every_divisor(struct every *every, struct ir_expr 
   return ir_binary(&p->arena, OP_OR, masked, program_int(p, y->type, 1));
 }
 
-static inline void every_op(struct every *every, enum op op, enum type type, struct ir_expr *i) {
+// Computes an operation; y stands for the second operand, NULL: Y.
+static inline void every_op(struct every *every, enum op op, enum type type, struct ir_expr *i,
+                            struct ir_expr *y) {
   struct program *p = &every->program;
-  struct ir_expr *x = every_operand(every, 0, type, i), *y = every_operand(every, 1, type, i);
-  struct ir_expr *z = every_operand(every, 2, type, i);
+  struct ir_expr *x = every_operand(every, 0, type, i), *z = every_operand(every, 2, type, i);
+  if (!y) y = every_operand(every, 1, type, i);
   enum op_rule rule = op_table[op].rule;
   enum type result = rule == RULE_COMPARE || rule == RULE_PREDICATE ? TYPE_BOOL : type;
   struct ir_expr *value;
@@ -87,10 +94,27 @@ static inline void every_op(struct every *every, enum op op, enum type type, str
     value =
         program_let(p, "moved", program_op(p, op, type, 3, program_int(p, TYPE_U32, UINT32_MAX), x, lane));
   } else {
-    if (op == OP_QUO || op == OP_REM) y = every_divisor(every, y);
+    if ((op == OP_QUO || op == OP_REM) && y->op != OP_CONST) y = every_divisor(every, y);
     value = program_op(p, op, result, (uint32_t)op_table[op].operands, x, y, z);
   }
   every_store(every, op, type, value, i);
+}
+
+// The same with constants on the right, which compilers treat apart: for integers one of a list in turn, for
+// floats all.
+static inline void every_constant(struct every *every, enum op op, enum type type, struct ir_expr *i) {
+  static const int64_t integers[] = {0, -1, 7, 33};
+  static const double floats[] = {-0.0, (double)NAN, (double)INFINITY, -2.0, 3.0};
+  struct program *p = &every->program;
+  bool is_float = type_is_float(type);
+  for (int k = is_float ? 0 : (int)op % 4; k < (is_float ? 5 : (int)op % 4 + 1); k++) {
+    struct value constant = is_float ? value_float(type, floats[k]) : value_int(type, integers[k]);
+    if ((op == OP_QUO || op == OP_REM) && k < 2) constant = value_int(type, 10);
+    every_op(every, op, type, i,
+             is_float ? ir_float(&p->arena, type, constant.number) : program_int(p, type, constant.integer));
+    every->cases[every->count - 1].has_constant = true;
+    every->cases[every->count - 1].constant = constant;
+  }
 }
 
 // The program of all operations on operands of one type.
@@ -101,7 +125,10 @@ static inline void every_entry(struct every *every, enum type type) {
   struct ir_expr *start = ir_binary(&p->arena, OP_MUL, block, program_int(p, TYPE_I32, 32));
   struct ir_expr *i = program_let(p, "i", ir_binary(&p->arena, OP_ADD, start, thread));
   for (int op = 0; op < OP_COUNT; op++)
-    if (every_takes((enum op)op, type)) every_op(every, (enum op)op, type, i);
+    if (every_takes((enum op)op, type)) {
+      every_op(every, (enum op)op, type, i, NULL);
+      if (op_table[op].operands == 2 && type != TYPE_BOOL) every_constant(every, (enum op)op, type, i);
+    }
   for (int to = 0; to < TYPE_COUNT; to++)
     for (int op = OP_CAST; op <= OP_BITCAST; op++)
       if (every_has_values((enum type)to) && every_converts((enum op)op, type, (enum type)to))
