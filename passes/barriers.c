@@ -1,23 +1,125 @@
-// barriers: drops barriers that shared memory does not need.
+// barriers: places barriers that shared memory needs, drops those that a proof makes needless.
 //
-//   barrier                       barrier
-//   barrier                 ->    let x = load_flat(s, 0)
-//   let x = load_flat(s, 0)
+//   store_flat s[thread.x] = x                        store_flat s[thread.x] = x
+//   barrier                                           barrier
+//   let y = load_flat(s, sub(63, thread.x))     ->    let y = load_flat(s, sub(63, thread.x))
+//   barrier                                           barrier
+//   barrier
+//   store_flat s[thread.x] = y                        store_flat s[thread.x] = y
+//   let z = load_flat(s, sub(63, thread.x))           barrier
+//                                                     let z = load_flat(s, sub(63, thread.x))
 //
-// Requires LEVEL_PROGRAM without ALLREDUCE. A barrier right behind another one orders nothing new.
-#include "compiler/pass.h"
+// Requires LEVEL_PROGRAM without ALLREDUCE. Keeps every statement but block and warp barriers, and their order. The proof of prove.h names two accesses
+// that nothing orders: a block barrier goes in front of the second, outside the conditions that only some threads meet. Then, from the
+// last to the first, a barrier goes where the program is proved without it; one that alone orders two accesses is not tried. Where memory of
+// the device is stored to and read elsewhere in the same entry, all stay: nothing is proved about it. Faults that no barrier
+// mends are left to pass `prove`. Costs a proof, and one for each barrier placed or tried.
+#include "passes/prove.h"
 
-static void drop_repeated(struct list *block) {
+enum { MOST_PLACED = 64 };
+
+static bool has_shared_memory(const struct ir_entry *entry) {
+  for (uint32_t i = 0; i < entry->memory.count; i++)
+    if (list_at(&entry->memory, struct ir_mem, i)->space == SPACE_SHARED) return true;
+  return false;
+}
+
+static bool has_barrier(const struct list *block) {
   for (uint32_t i = 0; i < block->count; i++) {
-    struct ir_stmt *stmt = block->at[i], *next = i + 1 < block->count ? block->at[i + 1] : NULL;
-    drop_repeated(&stmt->body);
-    drop_repeated(&stmt->otherwise);
-    if (stmt->kind == IR_BARRIER && next && next->kind == IR_BARRIER) list_remove(block, i--);
+    const struct ir_stmt *stmt = block->at[i];
+    if (stmt->kind == IR_BARRIER || stmt->kind == IR_SYNCWARP || has_barrier(&stmt->body) || has_barrier(&stmt->otherwise)) return true;
+  }
+  return false;
+}
+
+// --- Memory of the device -------------------------------------------------------------------------------------------
+
+struct exchange {
+  const struct list *body;
+  bool is_found;
+};
+
+static bool is_stored_elsewhere(const struct list *block, const struct ir_mem *mem, const struct ir_expr *index) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *stmt = block->at[i];
+    bool stores = (stmt->kind == IR_STORE || stmt->kind == IR_STORE_WIDE) && stmt->mem == mem;
+    if (stores && (!index || !stmt->is_flat || stmt->kind == IR_STORE_WIDE || !ir_equal(stmt->indices.at[0], index))) return true;
+    if (is_stored_elsewhere(&stmt->body, mem, index) || is_stored_elsewhere(&stmt->otherwise, mem, index)) return true;
+  }
+  return false;
+}
+
+static void find_exchange(struct ir_expr *e, void *state) {
+  struct exchange *x = state;
+  if ((e->op != OP_LOAD && e->op != OP_LOAD_FLAT) || e->mem->space != SPACE_GLOBAL || !e->mem->is_output) return;
+  x->is_found |= is_stored_elsewhere(x->body, e->mem, e->op == OP_LOAD_FLAT ? e->args[0] : NULL);
+}
+
+static void find_wide_exchange(const struct list *block, struct exchange *x) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *stmt = block->at[i];
+    if (stmt->kind == IR_LOAD_WIDE && stmt->mem->space == SPACE_GLOBAL && stmt->mem->is_output) x->is_found |= is_stored_elsewhere(x->body, stmt->mem, NULL);
+    find_wide_exchange(&stmt->body, x);
+    find_wide_exchange(&stmt->otherwise, x);
+  }
+}
+
+// Whether threads may pass values on through memory of the device: it is read in another place than it is stored to.
+static bool uses_device_memory(const struct ir_entry *entry) {
+  struct exchange x = {.body = &entry->body};
+  ir_visit_block(&entry->body, find_exchange, &x);
+  find_wide_exchange(&entry->body, &x);
+  return x.is_found;
+}
+
+// --- Placing --------------------------------------------------------------------------------------------------------
+
+static const struct proof_fault *first_race(const struct proof *proof) {
+  for (uint32_t i = 0; i < proof->faults.count; i++) {
+    const struct proof_fault *fault = proof->faults.at[i];
+    if (fault->kind == PROOF_RACE) return fault;
+  }
+  return NULL;
+}
+
+static bool refuse(struct pass_context *context, const struct proof_fault *fault) {
+  if (context->is_from_ir) diag_error(context->diag, ERROR_IR_VERIFY, fault->range, "%s, and no barrier can stand there", fault->message);
+  else diag_internal(context->diag, "barriers", fault->range, "%s, and no barrier can stand there", fault->message);
+  if (fault->other_message && fault->other.line) diag_note(context->diag, fault->other, "%s", fault->other_message);
+  return false;
+}
+
+// Puts a barrier in front of the second access of each race; *proof is that of the result.
+static bool place_missing(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry, struct proof *proof) {
+  proof_run(context->arena, kernel, entry, 0, proof);
+  for (uint32_t placed = 0; first_race(proof); placed++) {
+    const struct proof_fault *race = first_race(proof);
+    const struct ir_stmt *before = race->place ? race->block->at[race->place - 1] : NULL;
+    bool stands_there = before && before->kind == IR_BARRIER;
+    if (stands_there || placed == MOST_PLACED) return refuse(context, race);
+    list_insert(context->arena, race->block, race->place, ir_stmt(context->arena, IR_BARRIER, race->range));
+    proof_run(context->arena, kernel, entry, 0, proof);
+  }
+  return true;
+}
+
+// --- Dropping -------------------------------------------------------------------------------------------------------
+
+static void drop_needless(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry, const struct proof *proof) {
+  for (uint32_t i = proof->barriers.count; i-- > 0;) {
+    const struct proof_barrier *barrier = proof->barriers.at[i];
+    struct proof without;
+    if (barrier->is_required) continue;
+    struct ir_stmt *stmt = barrier->block->at[barrier->place];
+    list_remove(barrier->block, barrier->place);
+    if (!proof_run(context->arena, kernel, entry, 1, &without)) list_insert(context->arena, barrier->block, barrier->place, stmt);
   }
 }
 
 bool pass_barriers(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
-  (void)context, (void)kernel;
-  drop_repeated(&entry->body);
+  struct proof proof;
+  if (!has_shared_memory(entry) && !has_barrier(&entry->body)) return true;
+  if (!place_missing(context, kernel, entry, &proof)) return false;
+  if (proof.faults.count == 0 && !uses_device_memory(entry)) drop_needless(context, kernel, entry, &proof);
   return true;
 }
