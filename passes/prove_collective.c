@@ -97,6 +97,25 @@ static const struct av *shuffle_unknown(struct prover *p, struct ir_expr *e, con
   return value_poisoned(p, value_varying(p, e->type, lo, hi, NULL), poison, p->current);
 }
 
+// The value with each thread's taken from another thread, without poison.
+static const struct av *moved(struct prover *p, enum op op, const struct av *value, const uint16_t *from) {
+  int64_t lo, hi;
+  const int64_t *held = value->is_varying ? value->source : value->known;
+  bool is_broadcast = op == OP_SHFL_IDX; // those who read one lane have one value
+  value_bounds(p, value, &lo, &hi);
+  if (value_is_uniform(value)) return value_poisoned(p, value, NULL, NULL);
+  if (!held && !is_broadcast) return value_varying(p, value->type, lo, hi, NULL);
+  int64_t *numbers = arena_array(p->scratch, int64_t, p->threads);
+  for (uint32_t t = 0; t < p->threads; t++) numbers[t] = held ? held[from[t]] : from[t];
+  if (value->is_varying) return value_varying(p, value->type, lo, hi, numbers);
+  if (value_is_known(value)) return value_known(p, value->type, numbers);
+  struct av *permuted = arena_new(p->scratch, struct av);
+  *permuted = *value;
+  permuted->known = numbers;
+  permuted->poison = NULL;
+  return permuted;
+}
+
 const struct av *prove_shuffle(struct prover *p, struct ir_expr *e) {
   static const char *const names[] = {"shfl_down", "shfl_xor", "shfl_idx"};
   int64_t lo, hi;
@@ -107,41 +126,22 @@ const struct av *prove_shuffle(struct prover *p, struct ir_expr *e) {
   value_bounds(p, value, &lo, &hi);
   if (!is_good) return value_varying(p, e->type, lo, hi, NULL);
   if (!value_is_known(operand)) return shuffle_unknown(p, e, mask, value);
-  // the thread whose value each thread gets; itself for those that are not here
-  int64_t *from = arena_array(p->scratch, int64_t, p->threads);
+  uint16_t from[PROVE_THREADS]; // the thread whose value each thread gets; itself where it is not here
   struct threads *poison = NULL;
   const struct node *origin = value->poison ? value->origin : p->current;
   for (uint32_t t = 0; t < p->threads; t++) {
-    from[t] = t;
+    from[t] = (uint16_t)t;
     if (!threads_has(&p->may, t)) continue;
     uint32_t m = (uint32_t)value_at(mask, t), lane = source_lane(e->op, t % 32, (uint32_t)value_at(operand, t));
     bool is_outside = !(m >> lane & 1);
-    if (!is_outside) from[t] = t / 32 * 32 + lane;
-    if (!is_outside && !(value->poison && threads_has(value->poison, (uint32_t)from[t]))) continue;
+    if (!is_outside) from[t] = (uint16_t)(t / 32 * 32 + lane);
+    if (!is_outside && !(value->poison && threads_has(value->poison, from[t]))) continue;
     if (!poison) poison = threads_new(p);
     threads_add(poison, t);
     if (is_outside) origin = p->current;
   }
   if (poison) p->has_poison = true;
-  const struct av *result;
-  const int64_t *held = value->is_varying ? value->source : value->known;
-  if (value_is_uniform(value)) {
-    result = value_poisoned(p, value, NULL, NULL);
-  } else {
-    int64_t *moved = held ? arena_array(p->scratch, int64_t, p->threads) : from; // who reads one lane has one value
-    for (uint32_t t = 0; held && t < p->threads; t++) moved[t] = held[from[t]];
-    if (value->is_varying) {
-      result = value_varying(p, e->type, lo, hi, moved);
-    } else {
-      struct av *permuted = arena_new(p->scratch, struct av);
-      *permuted = *value;
-      permuted->known = moved;
-      permuted->poison = NULL;
-      if (value_is_known(value)) permuted->lo = 1, permuted->hi = 0;
-      result = permuted;
-    }
-  }
-  return value_poisoned(p, result, poison, origin);
+  return value_poisoned(p, moved(p, e->op, value, from), poison, origin);
 }
 
 // --- Barriers -------------------------------------------------------------------------------------------------------

@@ -197,7 +197,7 @@ static void run_if(struct prover *p, struct node *node) {
   bool splits_memory = is_uniform && (node->has_shared || node->has_sync);
   struct memory other = {0};
   if (splits_memory) other = memory_copy(p, &p->memory);
-  bool restores_order = !is_uniform && node->has_syncwarp;
+  bool restores_order = !is_uniform && !value_is_known(condition) && node->has_syncwarp;
   uint32_t *order = restores_order ? copy_order(p, node) : NULL;
   if (is_uniform) {
     push_unknown(p, condition, true);
