@@ -7,12 +7,13 @@
 //
 // Requires LEVEL_PROGRAM. A variable that is set once, right behind its declaration, becomes a let; a let of a variable or constant is
 // replaced by it, one of an earlier let's value by that let; lets that nothing reads go, unless they are shuffles, which other lanes need; empty branches and loops go, a loop
-// of one iteration becomes its body.
+// of one iteration becomes its body. A variable that only its own sets read goes with them.
 // Keeps the order of what is left. Linear in the program, repeated until nothing changes.
 #include "compiler/pass.h"
 
 struct use {
   uint32_t reads, sets;
+  uint32_t own_reads; // of them, those by its own sets: a variable that nothing else reads is not needed
 };
 
 static struct use *use_of(struct list *uses, struct ir_var *var) { return var->mark ? uses->at[var->mark - 1] : NULL; }
@@ -48,12 +49,23 @@ static void count_read(struct ir_expr *e, void *state) {
   if (use) use->reads++;
 }
 
+struct own_reads {
+  const struct ir_var *var;
+  uint32_t count;
+};
+static void count_own(struct ir_expr *e, void *state) {
+  struct own_reads *own = state;
+  own->count += e->op == OP_VAR && e->var == own->var;
+}
+
 static void count_sets(struct counter *c, const struct list *block) {
   for (uint32_t i = 0; i < block->count; i++) {
     struct ir_stmt *stmt = block->at[i];
     if (stmt->kind == IR_SET) {
       struct use *use = use_of(&c->uses, stmt->var);
-      if (use) use->sets++;
+      struct own_reads own = {.var = stmt->var};
+      ir_visit_expr(stmt->value, count_own, &own);
+      if (use) use->sets++, use->own_reads += own.count;
     }
     count_sets(c, &stmt->body);
     count_sets(c, &stmt->otherwise);
@@ -62,6 +74,8 @@ static void count_sets(struct counter *c, const struct list *block) {
 
 static bool is_shuffle(const struct ir_expr *e) { return op_table[e->op].rule == RULE_SHUFFLE; }
 
+
+static void find_shuffle(struct ir_expr *e, void *state) { *(bool *)state |= is_shuffle(e); }
 
 static struct ir_expr *propagate(struct arena *arena, struct ir_expr *e, void *state) {
   (void)arena, (void)state;
@@ -149,7 +163,15 @@ static bool simplify_block(struct counter *c, struct list *block) {
         if (!result || result->reads) drop = false;
       }
       break;
-    case IR_STORE_WIDE: case IR_SET: case IR_STORE: case IR_ALLREDUCE: case IR_BARRIER: case IR_SYNCWARP: break;
+    case IR_SET:
+      use = use_of(&c->uses, stmt->var);
+      if (use && use->reads == use->own_reads) {
+        bool shuffles = false;
+        ir_visit_expr(stmt->value, find_shuffle, &shuffles);
+        drop = !shuffles;
+      }
+      break;
+    case IR_STORE_WIDE: case IR_STORE: case IR_ALLREDUCE: case IR_BARRIER: case IR_SYNCWARP: break;
     }
     changed |= drop;
     if (!drop) list_push(c->arena, &out, stmt);
