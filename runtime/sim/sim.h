@@ -30,6 +30,21 @@
 // Instructions whose result the manual gives with an error bound (.approx, .full) return the correctly
 // rounded result.
 //
+// What it holds against a kernel, where manuals leave room:
+//  - Two accesses of a byte by different threads, one a write, race unless something orders them: a block
+//  barrier, a
+//    warp instruction with .sync that both execute, or a fence (or .release) before a strong write and a
+//    fence (or .acquire) after the strong read that sees it. A barrier hands on what fences before it cover,
+//    and what a read before it has seen. Strong accesses (.relaxed and stronger, .volatile, atomics) do not
+//    race with each other, but an atomic and a plain read do; and .volatile orders nothing among the lanes of
+//    a warp in shared memory.
+//  - A mask may name neither lanes that have exited nor lanes that the block does not have. A shuffle hands
+//  poison on
+//    with the data, so that lanes whose value nobody uses in the end do no harm; votes, matches and
+//    reductions do not.
+//  - activemask names the lanes that have not diverged since they last met at a .sync instruction.
+//  - Threads that have exited have not arrived at a barrier; a barrier of the whole block is one instruction.
+//
 // Threads: a module never changes once parsed and may be shared. One memory serves one call at a time;
 // different memories are independent. There is no global state. Nothing here aborts or prints.
 #ifndef RED_SIM_H

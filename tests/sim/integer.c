@@ -103,7 +103,8 @@ Test(integer, division) {
 Test(integer, shifts) {
   CHECK("shl.b32 %or, %ar, %br;", 32, (uint32_t)b >= 32 ? 0 : (uint32_t)((uint32_t)a << ((uint32_t)b & 31)));
   CHECK("shl.b64 %od, %ad, %br;", 64, (uint32_t)b >= 64 ? 0 : a << ((uint32_t)b & 63));
-  CHECK("shl.b16 %oh, %ah, %br;", 16, (uint32_t)b >= 16 ? 0 : (uint16_t)((uint32_t)(uint16_t)a << ((uint32_t)b & 15)));
+  CHECK("shl.b16 %oh, %ah, %br;", 16,
+        (uint32_t)b >= 16 ? 0 : (uint16_t)((uint32_t)(uint16_t)a << ((uint32_t)b & 15)));
   CHECK("shr.u32 %or, %ar, %br;", 32, (uint32_t)b >= 32 ? 0 : (uint32_t)a >> ((uint32_t)b & 31));
   CHECK("shr.s32 %or, %ar, %br;", 32, (uint32_t)((int32_t)a >> ((uint32_t)b >= 32 ? 31 : (uint32_t)b)));
   CHECK("shr.s64 %od, %ad, %br;", 64, (int64_t)a >> ((uint32_t)b >= 64 ? 63 : (uint32_t)b));
