@@ -68,6 +68,7 @@ struct cuda {
   bool hex;                        // print unsigned constants as bits
   struct list vars;                // struct cuda_var
   struct list objects;             // struct cuda_object
+  struct list products;            // struct ir_expr: those that are part of an offset
   struct map names;                // printed in this entry
   struct map globals;              // kernels printed
 };

@@ -537,11 +537,19 @@ void cuda_expr(struct cuda *cg, const struct ir_expr *e, enum cuda_place place, 
   arithmetic(cg, e, place, exposed, TRUST_VALUE);
 }
 
-void cuda_offset(struct cuda *cg, const struct ir_expr *e) {
-  if (coordinate_bound(cg, e))
+// A constant or coordinate that stands alone.
+static bool alone(struct cuda *cg, const struct ir_expr *e) {
+  if (is_small_constant(e))
+    text_printf(&cg->line, "%lld", (long long)e->integer);
+  else if (coordinate_bound(cg, e))
     bare_coordinate(cg, e, PLACE_ANY);
   else
-    arithmetic(cg, e, PLACE_ANY, false, TRUST_OFFSET);
+    return false;
+  return true;
+}
+
+void cuda_offset(struct cuda *cg, const struct ir_expr *e) {
+  if (!alone(cg, e)) arithmetic(cg, e, PLACE_ANY, false, TRUST_OFFSET);
 }
 
 void cuda_bound(struct cuda *cg, const struct ir_expr *e) {
@@ -552,10 +560,5 @@ void cuda_bound(struct cuda *cg, const struct ir_expr *e) {
 }
 
 void cuda_value(struct cuda *cg, const struct ir_expr *e, bool in_offset) {
-  if (is_small_constant(e))
-    text_printf(&cg->line, "%lld", (long long)e->integer);
-  else if (coordinate_bound(cg, e))
-    bare_coordinate(cg, e, PLACE_ANY);
-  else
-    arithmetic(cg, e, PLACE_ANY, true, in_offset ? TRUST_OFFSET : TRUST_VALUE);
+  if (!alone(cg, e)) arithmetic(cg, e, PLACE_ANY, true, in_offset ? TRUST_OFFSET : TRUST_VALUE);
 }

@@ -131,7 +131,8 @@ static const char *wide_type(struct cuda *cg, const struct ir_mem *mem, uint32_t
   char *name = arena_printf(cg->context->arena, "red_%u_%s", count, element);
   for (char *c = name; *c; c++)
     if (*c == ' ') *c = '_';
-  const char *text = arena_printf(cg->context->arena, "struct __align__(%u) %s {\n  %s v[%u];\n};\n", count * type_bytes(mem->type), name, element, count);
+  const char *text = arena_printf(cg->context->arena, "struct __align__(%u) %s {\n  %s v[%u];\n};\n",
+                                  count * type_bytes(mem->type), name, element, count);
   for (uint32_t i = 0; i < cg->wides.count; i++)
     if (strcmp(list_at(&cg->wides, char, i), text) == 0) return name;
   list_push(cg->context->arena, &cg->wides, (void *)text);
@@ -140,8 +141,10 @@ static const char *wide_type(struct cuda *cg, const struct ir_mem *mem, uint32_t
 
 static void wide_place(struct cuda *cg, const struct ir_stmt *stmt, const char *type, bool is_const) {
   const struct cuda_object *object = cuda_object(cg, stmt->mem);
-  text_printf(&cg->line, "*(%s%s *)(%s + (", is_const ? "const " : "", type, object ? object->name : stmt->mem->name);
-  cuda_offset(cg, codegen_offset(cg->context->arena, cg->entry, stmt->mem, (struct ir_expr **)stmt->indices.at, stmt->indices.count, stmt->is_flat));
+  text_printf(&cg->line, "*(%s%s *)(%s + (", is_const ? "const " : "", type,
+              object ? object->name : stmt->mem->name);
+  cuda_offset(cg, codegen_offset(cg->context->arena, cg->entry, stmt->mem,
+                                 (struct ir_expr **)stmt->indices.at, stmt->indices.count, stmt->is_flat));
   put(cg, "))");
 }
 
@@ -150,7 +153,8 @@ static void load_wide(struct cuda *cg, const struct ir_stmt *stmt) {
   for (uint32_t i = 0; i < stmt->results.count; i++) live += cuda_var(cg, stmt->results.at[i])->is_live;
   if (!live) return;
   const char *type = wide_type(cg, stmt->mem, stmt->results.count);
-  const char *wide = cuda_name(cg, &cg->names, arena_printf(cg->context->arena, "%s_wide", stmt->mem->label), "wide");
+  const char *wide =
+      cuda_name(cg, &cg->names, arena_printf(cg->context->arena, "%s_wide", stmt->mem->label), "wide");
   text_printf(&cg->line, "%s %s = ", type, wide);
   wide_place(cg, stmt, type, true);
   put(cg, ";");
@@ -159,7 +163,8 @@ static void load_wide(struct cuda *cg, const struct ir_stmt *stmt) {
     struct ir_var *result = stmt->results.at[i];
     if (!cuda_var(cg, result)->is_live) continue;
     bool is_bool = result->type == TYPE_BOOL;
-    text_printf(&cg->line, "%s %s = %s.v[%u]%s;", cuda_type(result->type), declare(cg, result), wide, i, is_bool ? " != 0" : "");
+    text_printf(&cg->line, "%s %s = %s.v[%u]%s;", cuda_type(result->type), declare(cg, result), wide, i,
+                is_bool ? " != 0" : "");
     cuda_line_end(cg);
   }
 }

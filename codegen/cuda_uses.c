@@ -89,11 +89,18 @@ static bool is_index(struct cuda *cg, const struct ir_expr *e) {
   }
 }
 
+static bool is_offset_product(const struct cuda *cg, const struct ir_expr *e) {
+  for (uint32_t i = 0; i < cg->products.count; i++)
+    if (ir_equal(list_at(&cg->products, struct ir_expr, i), e)) return true;
+  return false;
+}
+
 // Marks the variables whose value is part of an offset by sums and products alone.
 static void mark_offset(struct cuda *cg, const struct ir_expr *e) {
   if (e->op == OP_VAR) {
     cuda_var(cg, e->var)->is_in_offset = true;
   } else if (e->op == OP_ADD || e->op == OP_SUB || e->op == OP_MUL) {
+    if (e->op == OP_MUL && !is_offset_product(cg, e)) list_push(cg->context->arena, &cg->products, (void *)e);
     mark_offset(cg, e->args[0]);
     mark_offset(cg, e->args[1]);
   }
@@ -134,16 +141,27 @@ static void find_offsets(struct cuda *cg, const struct list *block) {
   }
 }
 
+// A counter or coordinate, times a number below 2^31, fits 64 bits.
+static bool is_wide_step(struct cuda *cg, const struct ir_expr *e) {
+  const struct ir_expr *a = e->args[0], *b = e->args[1];
+  bool is_leaf = a->op == OP_THREAD || a->op == OP_BLOCK || (a->op == OP_VAR && a->var->kind == VAR_AXIS) ||
+                 (a->op == OP_VAR && a->var->kind == VAR_LET && cuda_var(cg, a->var)->is_in_offset);
+  return e->type == TYPE_I64 && is_leaf && is_index(cg, a) && b->op == OP_CONST &&
+         b->integer == (int32_t)b->integer;
+}
+
 bool cuda_is_plain(struct cuda *cg, const struct ir_expr *e, bool in_offset) {
   if (e->op == OP_CONST) return in_offset || (e->integer < 1 << 20 && e->integer > -(1 << 20));
   if (e->op != OP_ADD && e->op != OP_SUB && e->op != OP_MUL) return is_index(cg, e);
-  if (e->op == OP_MUL && !in_offset) return false;
+  if (e->op == OP_MUL && !in_offset)
+    return is_index(cg, e) && (is_wide_step(cg, e) || is_offset_product(cg, e));
   return cuda_is_plain(cg, e->args[0], in_offset) && cuda_is_plain(cg, e->args[1], in_offset);
 }
 
 void cuda_find_uses(struct cuda *cg, const struct list *block) {
   codegen_clear_marks(block);
   cg->vars.count = 0;
+  cg->products.count = 0;
   while (find_live(cg, block)) {
   }
   find_indices(cg, block);
