@@ -11,9 +11,9 @@
 
 #include <string.h>
 
-static void report(struct pass_context *context, const struct proof_fault *fault) {
-  if (context->is_from_ir) diag_error(context->diag, ERROR_IR_VERIFY, fault->range, "%s", fault->message);
-  else diag_internal(context->diag, "prove", fault->range, "%s", fault->message);
+static void report(struct pass_context *context, const struct ir_entry *entry, const struct proof_fault *fault) {
+  if (context->is_from_ir) diag_error(context->diag, ERROR_IR_VERIFY, fault->range, "entry '%s', %s: %s", entry->name, fault->statement, fault->message);
+  else diag_internal(context->diag, "prove", fault->range, "entry '%s', %s: %s", entry->name, fault->statement, fault->message);
   if (fault->other_message && fault->other.line) diag_note(context->diag, fault->other, "%s", fault->other_message);
 }
 
@@ -52,7 +52,7 @@ bool pass_prove(struct pass_context *context, struct ir_kernel *kernel, struct i
   struct proof proof;
   if (!proof_is_needed(entry)) return true;
   bool is_proved = proof_run(context->arena, kernel, entry, 0, &proof);
-  for (uint32_t i = 0; i < proof.faults.count; i++) report(context, proof.faults.at[i]);
+  for (uint32_t i = 0; i < proof.faults.count; i++) report(context, entry, proof.faults.at[i]);
   if (is_proved && context->explain && !entry->is_general) explain(entry, &proof, context->explain);
   return is_proved;
 }

@@ -19,6 +19,7 @@ enum proof_kind {
 struct proof_fault {
   enum proof_kind kind;
   struct range range;
+  const char *statement; // such as "let 'other'"
   const char *message;
   struct range other;        // the access, or the shuffle, that the fault is about too; line 0: none
   const char *other_message; // NULL: none

@@ -490,7 +490,7 @@ bool proof_run(struct arena *arena, const struct ir_kernel *kernel, struct ir_en
   uint64_t threads = (uint64_t)entry->block[0] * entry->block[1] * entry->block[2];
   if (threads == 0 || threads > PROVE_THREADS) {
     struct proof_fault *fault = arena_new(arena, struct proof_fault);
-    *fault = (struct proof_fault){.kind = PROOF_LIMIT, .range = entry->range, .message = "a block has 1 to 1024 threads"};
+    *fault = (struct proof_fault){.kind = PROOF_LIMIT, .range = entry->range, .statement = "block", .message = "a block has 1 to 1024 threads"};
     list_push(arena, &proof->faults, fault);
     return false;
   }

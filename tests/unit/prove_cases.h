@@ -26,7 +26,7 @@ static inline struct ir_entry *proved_begin(struct proved *p, const char *block,
   p->context = (struct pass_context){.arena = &p->arena, .diag = &p->diag, .module = &p->module, .explain = &p->explain, .is_from_ir = true};
   text_printf(&p->text,
               "red-ir 1\nsource 0 \"t.red\"\n\nkernel k {\n  size n\n"
-              "  tensor A: f32[n] strides [1:i64] align 4 read\n  tensor B: f32[n] strides [1:i64] align 4 out parameter 1\n"
+              "  tensor A: f32[n] strides [1:i64] align 4 read\n  tensor B: f32[n] strides [1:i64] align 4 out read parameter 1\n"
               "  infer n = dim(A, 0)\n\n  entry k program index i32 {\n    block %s\n    grid x n\n    grid y 1:i64\n    grid z 1:i64\n%s\n"
               "    body {\n%s\n    }\n  }\n}\n",
               block, memory, body);
