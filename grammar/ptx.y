@@ -109,6 +109,7 @@ module
 item
   : VERSION FLOAT64
     { double version; memcpy(&version, &$2, 8);
+      if (version > 9999) version = 9999; // no such version; the casts below stay in range
       unit->version_major = (int)version;
       unit->version_minor = (int)((version - (int)version) * 10 + 0.5); }
   | VERSION INT                 { unit->version_major = (int)($2 & 0xffff); }

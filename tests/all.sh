@@ -72,11 +72,9 @@ packages() {
   red_install $RED_BUILD_PACKAGES $RED_TEST_PACKAGES
 }
 
-# configure_and_build PRESET [OPTION...]
+# configure_and_build PRESET [TARGET]
 configure_and_build() {
-  preset=$1
-  shift
-  cmake --preset "$preset" -DRED_WERROR=ON -DBUILD_TESTING=ON "$@" && cmake --build --preset "$preset" -j "$jobs"
+  cmake --preset "$1" -DRED_WERROR=ON -DBUILD_TESTING=ON && cmake --build --preset "$1" -j "$jobs" --target "${2:-all}"
 }
 
 # units PRESET: every ctest but the golden files; counts the tests inside each program that says how many.
@@ -158,7 +156,7 @@ seeds() {
 }
 
 fuzz() {
-  configure_and_build fuzz || return 1
+  configure_and_build fuzz fuzzers || return 1
   good=0 bad=0
   for program in build/fuzz/tests/fuzz/fuzz_*; do
     [ -x "$program" ] && [ -f "$program" ] || continue
