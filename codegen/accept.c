@@ -140,6 +140,18 @@ static void check_expr(struct check *check, const struct ir_expr *e) {
   for (uint32_t i = 0; i < e->count && check->ok; i++) check_expr(check, e->args[i]);
 }
 
+// A wide access moves 2, 4, 8 or 16 bytes, elements of its object's type.
+static void check_wide(struct check *check, const struct ir_stmt *stmt) {
+  bool is_load = stmt->kind == IR_LOAD_WIDE, same = true;
+  uint32_t count = is_load ? stmt->results.count : stmt->inputs.count;
+  for (uint32_t i = 0; i < count; i++)
+    same &= stmt->mem->type == (is_load ? list_at(&stmt->results, struct ir_var, i)->type
+                                        : list_at(&stmt->inputs, struct ir_expr, i)->type);
+  uint32_t bytes = count * type_bytes(stmt->mem->type);
+  if (!same || bytes < 1 || bytes > 16 || (bytes & (bytes - 1)) != 0)
+    refuse(check, stmt->range, "a wide access of %u elements of '%s'", count, stmt->mem->name);
+}
+
 static void check_block(struct check *check, const struct list *block) {
   for (uint32_t i = 0; i < block->count && check->ok; i++) {
     const struct ir_stmt *stmt = list_at(block, struct ir_stmt, i);
@@ -150,6 +162,7 @@ static void check_block(struct check *check, const struct list *block) {
     if (stmt->value) check_expr(check, stmt->value);
     if (stmt->lo) check_expr(check, stmt->lo);
     if (stmt->hi) check_expr(check, stmt->hi);
+    if (stmt->kind == IR_LOAD_WIDE || stmt->kind == IR_STORE_WIDE) check_wide(check, stmt);
     for (uint32_t k = 0; k < stmt->indices.count; k++)
       check_expr(check, list_at(&stmt->indices, struct ir_expr, k));
     for (uint32_t k = 0; k < stmt->inputs.count; k++)

@@ -43,7 +43,8 @@ static void use_block(struct uses *uses, const struct list *block) {
     if (stmt->value) use_expr(uses, stmt->value);
     if (stmt->lo) use_expr(uses, stmt->lo);
     if (stmt->hi) use_expr(uses, stmt->hi);
-    for (uint32_t k = 0; k < stmt->inputs.count; k++) use_expr(uses, list_at(&stmt->inputs, struct ir_expr, k));
+    for (uint32_t k = 0; k < stmt->inputs.count; k++)
+      use_expr(uses, list_at(&stmt->inputs, struct ir_expr, k));
     if (stmt->kind == IR_STORE || stmt->kind == IR_STORE_WIDE || stmt->kind == IR_LOAD_WIDE) {
       add(uses, &uses->mems, stmt->mem);
       if (stmt->kind != IR_LOAD_WIDE) add(uses, &uses->stored, stmt->mem);

@@ -174,8 +174,12 @@ static void store_wide(struct cuda *cg, const struct ir_stmt *stmt) {
   wide_place(cg, stmt, type, false);
   text_printf(&cg->line, " = %s{{", type);
   for (uint32_t i = 0; i < stmt->inputs.count; i++) {
+    const struct ir_expr *input = list_at(&stmt->inputs, struct ir_expr, i);
     if (i) put(cg, ", ");
-    cuda_expr(cg, stmt->inputs.at[i], PLACE_ANY, true);
+    // C computes narrow integers in int, and braces take no int for them
+    bool is_narrow = type_is_integer(input->type) && type_bits(input->type) < 32 && input->count;
+    if (is_narrow) text_printf(&cg->line, "(%s)", cuda_type(input->type));
+    cuda_expr(cg, input, is_narrow ? PLACE_UNARY : PLACE_ANY, true);
   }
   put(cg, "}};");
   cuda_line_end(cg);

@@ -131,6 +131,8 @@ static void find_offsets(struct cuda *cg, const struct list *block) {
     find_offsets(cg, &stmt->otherwise);
     find_offsets(cg, &stmt->body);
     if (stmt->value) mark_offsets_in(cg, stmt->value);
+    for (uint32_t k = 0; k < stmt->inputs.count; k++)
+      mark_offsets_in(cg, list_at(&stmt->inputs, struct ir_expr, k));
     if (stmt->kind == IR_LET && cuda_var(cg, stmt->var)->is_in_offset) mark_offset(cg, stmt->value);
     if (stmt->lo) mark_offset(cg, stmt->lo);
     if (stmt->hi) mark_offset(cg, stmt->hi);

@@ -74,22 +74,92 @@ void nvptx_store(struct nvptx *cg, const struct ir_mem *mem, LLVMValueRef offset
   LLVMSetAlignment(LLVMBuildStore(cg->builder, value, element(cg, object, offset)), type_bytes(mem->type));
 }
 
-// One access of several neighbours, aligned to its size.
+// --- Wide accesses: several neighbours in one, aligned to its size -----------------------------------------
+
+// What a wide access moves: elements of 32 bits and more as they are; narrower ones packed in words, since
+// LLVM splits a vector of many bytes.
+struct pack {
+  LLVMTypeRef type; // of the whole
+  uint32_t words;   // 0: elements stand for themselves
+  uint32_t word_bits, element_bits;
+};
+
+static struct pack pack_of(struct nvptx *cg, const struct ir_mem *mem, uint32_t count) {
+  struct pack pack = {.element_bits = type_bits(mem->type)};
+  uint32_t bits = count * pack.element_bits;
+  if (pack.element_bits >= 32) {
+    LLVMTypeRef element = nvptx_memory_type(cg, mem->type);
+    pack.type = count == 1 ? element : LLVMVectorType(element, count);
+    return pack;
+  }
+  pack.word_bits = bits < 32 ? bits : 32;
+  pack.words = bits / pack.word_bits;
+  pack.type = LLVMIntTypeInContext(cg->llvm, pack.word_bits);
+  if (pack.words > 1) pack.type = LLVMVectorType(pack.type, pack.words);
+  return pack;
+}
+
+static LLVMValueRef word_at(struct nvptx *cg, const struct pack *pack, LLVMValueRef whole, uint32_t which) {
+  return pack->words > 1 ? LLVMBuildExtractElement(cg->builder, whole, nvptx_const(cg, TYPE_I32, which), "")
+                         : whole;
+}
+
+// Element `i` of what was loaded.
+static LLVMValueRef unpack(struct nvptx *cg, const struct pack *pack, LLVMValueRef whole, uint32_t i) {
+  if (!pack->words)
+    return LLVMGetTypeKind(pack->type) == LLVMVectorTypeKind
+               ? LLVMBuildExtractElement(cg->builder, whole, nvptx_const(cg, TYPE_I32, i), "")
+               : whole;
+  uint32_t per_word = pack->word_bits / pack->element_bits;
+  LLVMValueRef word = word_at(cg, pack, whole, i / per_word);
+  LLVMValueRef shift = LLVMConstInt(LLVMTypeOf(word), i % per_word * pack->element_bits, false);
+  LLVMTypeRef type = LLVMIntTypeInContext(cg->llvm, pack->element_bits);
+  return LLVMBuildTrunc(cg->builder, LLVMBuildLShr(cg->builder, word, shift, ""), type, "");
+}
+
+// What is to be stored, from its elements.
+static LLVMValueRef pack_up(struct nvptx *cg, const struct pack *pack, LLVMValueRef *elements,
+                            uint32_t count) {
+  if (!pack->words && LLVMGetTypeKind(pack->type) != LLVMVectorTypeKind) return elements[0];
+  uint32_t per_word = pack->words ? pack->word_bits / pack->element_bits : 1;
+  LLVMValueRef whole = LLVMGetUndef(pack->type);
+  for (uint32_t i = 0; i < count; i += per_word) {
+    LLVMValueRef word = elements[i];
+    if (pack->words)
+      word = LLVMBuildZExt(cg->builder, word, LLVMIntTypeInContext(cg->llvm, pack->word_bits), "");
+    for (uint32_t k = 1; k < per_word; k++) {
+      LLVMValueRef part = LLVMBuildZExt(cg->builder, elements[i + k], LLVMTypeOf(word), "");
+      LLVMValueRef shift = LLVMConstInt(LLVMTypeOf(word), k * pack->element_bits, false);
+      word = LLVMBuildOr(cg->builder, word, LLVMBuildShl(cg->builder, part, shift, ""), "");
+    }
+    if (pack->words == 1) return word;
+    whole = LLVMBuildInsertElement(cg->builder, whole, word, nvptx_const(cg, TYPE_I32, i / per_word), "");
+  }
+  return whole;
+}
+
+static LLVMValueRef wide_place(struct nvptx *cg, const struct nvptx_object *object,
+                               const struct ir_stmt *stmt) {
+  struct ir_expr **indices = (struct ir_expr **)stmt->indices.at;
+  const struct ir_expr *offset =
+      codegen_offset(cg->context->arena, cg->entry, stmt->mem, indices, stmt->indices.count, stmt->is_flat);
+  return element(cg, object, nvptx_offset(cg, offset));
+}
+
 static void build_load_wide(struct nvptx *cg, const struct ir_stmt *stmt) {
   const struct ir_mem *mem = stmt->mem;
   const struct nvptx_object *object = find_object(cg, mem, stmt->range);
   if (!object) return;
   uint32_t count = stmt->results.count;
-  const struct ir_expr *offset = codegen_offset(cg->context->arena, cg->entry, stmt->mem, (struct ir_expr **)stmt->indices.at, stmt->indices.count, stmt->is_flat);
-  LLVMValueRef wide = LLVMBuildLoad2(cg->builder, LLVMVectorType(nvptx_memory_type(cg, mem->type), count),
-                                     element(cg, object, nvptx_offset(cg, offset)), "");
+  struct pack pack = pack_of(cg, mem, count);
+  LLVMValueRef wide = LLVMBuildLoad2(cg->builder, pack.type, wide_place(cg, object, stmt), "");
   LLVMSetAlignment(wide, count * type_bytes(mem->type));
   if (object->is_constant) set_invariant(cg, wide);
   for (uint32_t i = 0; i < count; i++) {
-    LLVMValueRef value = LLVMBuildExtractElement(cg->builder, wide, nvptx_const(cg, TYPE_I32, i), "");
+    LLVMValueRef value = unpack(cg, &pack, wide, i);
     if (mem->type == TYPE_BOOL)
       value = LLVMBuildICmp(cg->builder, LLVMIntNE, value, LLVMConstNull(LLVMTypeOf(value)), "");
-    nvptx_define(cg, stmt->results.at[i], value);
+    nvptx_define(cg, list_at(&stmt->results, struct ir_var, i), value);
   }
 }
 
@@ -98,17 +168,17 @@ static void build_store_wide(struct nvptx *cg, const struct ir_stmt *stmt) {
   const struct nvptx_object *object = find_object(cg, mem, stmt->range);
   if (!object) return;
   uint32_t count = stmt->inputs.count;
-  LLVMTypeRef type = nvptx_memory_type(cg, mem->type);
-  LLVMValueRef wide = LLVMGetUndef(LLVMVectorType(type, count));
+  LLVMValueRef *elements = arena_array(cg->context->arena, LLVMValueRef, count);
   for (uint32_t i = 0; i < count; i++) {
-    LLVMValueRef value = nvptx_expr(cg, stmt->inputs.at[i]);
-    if (mem->type == TYPE_BOOL) value = LLVMBuildZExt(cg->builder, value, type, "");
-    wide = LLVMBuildInsertElement(cg->builder, wide, value, nvptx_const(cg, TYPE_I32, i), "");
+    elements[i] = nvptx_expr(cg, list_at(&stmt->inputs, struct ir_expr, i));
+    if (mem->type == TYPE_BOOL)
+      elements[i] = LLVMBuildZExt(cg->builder, elements[i], nvptx_memory_type(cg, mem->type), "");
   }
-  const struct ir_expr *offset = codegen_offset(cg->context->arena, cg->entry, stmt->mem, (struct ir_expr **)stmt->indices.at, stmt->indices.count, stmt->is_flat);
+  struct pack pack = pack_of(cg, mem, count);
   nvptx_debug_at(cg, stmt->range);
-  LLVMValueRef store = LLVMBuildStore(cg->builder, wide, element(cg, object, nvptx_offset(cg, offset)));
-  LLVMSetAlignment(store, count * type_bytes(mem->type));
+  LLVMValueRef whole = pack_up(cg, &pack, elements, count);
+  LLVMSetAlignment(LLVMBuildStore(cg->builder, whole, wide_place(cg, object, stmt)),
+                   count * type_bytes(mem->type));
 }
 
 static LLVMBasicBlockRef new_block(struct nvptx *cg, const char *name) {
@@ -120,9 +190,9 @@ static LLVMBasicBlockRef new_block(struct nvptx *cg, const char *name) {
 static void add_unroll(struct nvptx *cg, LLVMValueRef branch, uint32_t unroll) {
   if (unroll == 0) return;
   LLVMMetadataRef parts[2];
-  const char *name = unroll == 1            ? "llvm.loop.unroll.disable"
+  const char *name = unroll == 1                                       ? "llvm.loop.unroll.disable"
                      : unroll == UINT32_MAX || unroll == UNROLL_VECTOR ? "llvm.loop.unroll.full"
-                                            : "llvm.loop.unroll.count";
+                                                                       : "llvm.loop.unroll.count";
   unsigned count = 0;
   parts[count++] = LLVMMDStringInContext2(cg->llvm, name, strlen(name));
   if (unroll > 1 && unroll < UNROLL_VECTOR)
