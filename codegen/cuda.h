@@ -66,6 +66,7 @@ struct cuda {
   bool helpers[CUDA_HELPER_COUNT]; // to be printed
   struct list wides;               // const char *: structs of wide accesses, to be printed
   bool hex;                        // print unsigned constants as bits
+  bool in_comparison;              // with an index
   struct list vars;                // struct cuda_var
   struct list objects;             // struct cuda_object
   struct list products;            // struct ir_expr: those that are part of an offset
@@ -94,8 +95,8 @@ void cuda_expr(struct cuda *cg, const struct ir_expr *e, enum cuda_place place, 
 void cuda_offset(struct cuda *cg, const struct ir_expr *e);
 // A bound of a loop: no index in it overflows.
 void cuda_bound(struct cuda *cg, const struct ir_expr *e);
-// The value of a variable.
-void cuda_value(struct cuda *cg, const struct ir_expr *e, bool in_offset);
+// The value of a variable. trusted: one that was of type index, in which nothing overflows.
+void cuda_value(struct cuda *cg, const struct ir_expr *e, bool in_offset, bool trusted);
 void cuda_constant(struct cuda *cg, const struct ir_expr *e, enum cuda_place place, bool is_mask);
 void cuda_convert(struct cuda *cg, const struct ir_expr *e, enum cuda_place place);
 void cuda_bitcast(struct cuda *cg, const struct ir_expr *e, enum cuda_place place);

@@ -418,19 +418,24 @@ static void compare(struct cuda *cg, const struct ir_expr *e, enum cuda_place pl
     if (place > binding) put(cg, ")");
     return;
   }
+  bool outer = cg->in_comparison;
+  cg->in_comparison = true;
   infix(cg, e, signs[e->op], is_equality ? PLACE_EQUAL : PLACE_LESS, PLACE_SUM, PLACE_SUM, place, false);
+  cg->in_comparison = outer;
 }
 
-static void choice(struct cuda *cg, const struct ir_expr *e, enum cuda_place place, bool exposed) {
+static void choice(struct cuda *cg, const struct ir_expr *e, enum cuda_place place, bool exposed,
+                   enum trust trust) {
+  trust = trust == TRUST_BOUND ? trust : TRUST_VALUE;
   if (place > PLACE_CONDITION) put(cg, "(");
   bool hex = cg->hex;
   cg->hex = false;
   cuda_expr(cg, e->args[0], PLACE_OR_ELSE, false);
   cg->hex = hex;
   put(cg, " ? ");
-  cuda_expr(cg, e->args[1], PLACE_OR_ELSE, exposed);
+  arithmetic(cg, e->args[1], PLACE_OR_ELSE, exposed, trust);
   put(cg, " : ");
-  cuda_expr(cg, e->args[2], PLACE_CONDITION, exposed);
+  arithmetic(cg, e->args[2], PLACE_CONDITION, exposed, trust);
   if (place > PLACE_CONDITION) put(cg, ")");
 }
 
@@ -504,7 +509,7 @@ static void arithmetic(struct cuda *cg, const struct ir_expr *e, enum cuda_place
   case OP_LOAD_FLAT: load(cg, e, place); return;
   case OP_THREAD:
   case OP_BLOCK: coordinate(cg, e, place); return;
-  case OP_SELECT: choice(cg, e, place, exposed); return;
+  case OP_SELECT: choice(cg, e, place, exposed, trust); return;
   case OP_CAST:
     if (trust == TRUST_BOUND && type_is_integer(e->type) && type_is_integer(e->args[0]->type)) {
       bool needs_parentheses = place > PLACE_UNARY;
@@ -559,6 +564,7 @@ void cuda_bound(struct cuda *cg, const struct ir_expr *e) {
     arithmetic(cg, e, PLACE_ANY, false, TRUST_BOUND);
 }
 
-void cuda_value(struct cuda *cg, const struct ir_expr *e, bool in_offset) {
-  if (!alone(cg, e)) arithmetic(cg, e, PLACE_ANY, true, in_offset ? TRUST_OFFSET : TRUST_VALUE);
+void cuda_value(struct cuda *cg, const struct ir_expr *e, bool in_offset, bool trusted) {
+  if (!alone(cg, e))
+    arithmetic(cg, e, PLACE_ANY, true, trusted ? TRUST_BOUND : in_offset ? TRUST_OFFSET : TRUST_VALUE);
 }

@@ -101,7 +101,7 @@ static void declaration(struct cuda *cg, const struct ir_stmt *stmt) {
   struct cuda_var *var = cuda_var(cg, stmt->var);
   if (!var->is_live) return;
   text_printf(&cg->line, "%s %s = ", cuda_type(stmt->var->type), declare(cg, stmt->var));
-  cuda_value(cg, stmt->value, stmt->kind == IR_LET && var->is_in_offset);
+  cuda_value(cg, stmt->value, stmt->kind == IR_LET && var->is_in_offset, stmt->var->was_index);
   put(cg, ";");
   cuda_line_end(cg);
 }
@@ -109,7 +109,7 @@ static void declaration(struct cuda *cg, const struct ir_stmt *stmt) {
 static void assignment(struct cuda *cg, const struct ir_stmt *stmt) {
   if (!cuda_var(cg, stmt->var)->is_live) return;
   text_printf(&cg->line, "%s = ", cuda_var(cg, stmt->var)->name);
-  cuda_value(cg, stmt->value, false);
+  cuda_value(cg, stmt->value, false, stmt->var->was_index);
   put(cg, ";");
   cuda_line_end(cg);
 }

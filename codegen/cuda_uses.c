@@ -11,6 +11,8 @@ struct cuda_var *cuda_var(struct cuda *cg, struct ir_var *var) {
   if (var->mark == 0) {
     struct cuda_var *known = arena_new(cg->context->arena, struct cuda_var);
     known->var = var;
+    known->is_in_offset = var->was_index;
+    known->is_index = var->was_index;
     list_push(cg->context->arena, &cg->vars, known);
     var->mark = cg->vars.count;
   }
@@ -119,7 +121,7 @@ static void find_indices(struct cuda *cg, const struct list *block) {
   for (uint32_t i = 0; i < block->count; i++) {
     const struct ir_stmt *stmt = list_at(block, struct ir_stmt, i);
     if (stmt->kind == IR_LET && (stmt->var->type == TYPE_I32 || stmt->var->type == TYPE_I64))
-      cuda_var(cg, stmt->var)->is_index = is_index(cg, stmt->value);
+      cuda_var(cg, stmt->var)->is_index |= is_index(cg, stmt->value);
     find_indices(cg, &stmt->body);
     find_indices(cg, &stmt->otherwise);
   }
@@ -152,11 +154,20 @@ static bool is_wide_step(struct cuda *cg, const struct ir_expr *e) {
          b->integer == (int32_t)b->integer;
 }
 
+// A product of sizes: in 64 bits no tensor has as many elements; in 32 bits what an index is compared with
+// fits.
+static bool is_size_product(const struct ir_expr *e) {
+  if (e->op == OP_MUL) return is_size_product(e->args[0]) && is_size_product(e->args[1]);
+  if (e->op == OP_CAST) return e->args[0]->op == OP_VAR && e->args[0]->var->kind == VAR_SIZE;
+  return e->op == OP_CONST || (e->op == OP_VAR && e->var->kind == VAR_SIZE);
+}
+
 bool cuda_is_plain(struct cuda *cg, const struct ir_expr *e, bool in_offset) {
   if (e->op == OP_CONST) return in_offset || (e->integer < 1 << 20 && e->integer > -(1 << 20));
   if (e->op != OP_ADD && e->op != OP_SUB && e->op != OP_MUL) return is_index(cg, e);
   if (e->op == OP_MUL && !in_offset)
-    return is_index(cg, e) && (is_wide_step(cg, e) || is_offset_product(cg, e));
+    return is_index(cg, e) && (is_wide_step(cg, e) || is_offset_product(cg, e) ||
+                               (is_size_product(e) && (e->type == TYPE_I64 || cg->in_comparison)));
   return cuda_is_plain(cg, e->args[0], in_offset) && cuda_is_plain(cg, e->args[1], in_offset);
 }
 
