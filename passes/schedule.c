@@ -13,7 +13,7 @@
 #include "passes/schedule.h"
 #include "passes/stage.h"
 
-enum { MAX_UNROLL = 1024, MAX_COPIES = 4096 };
+enum { MAX_UNROLL = 1024, MANY_COPIES = 32, MAX_COPIES = 2048 };
 
 // An axis that a directive took away.
 struct retired {
@@ -248,7 +248,7 @@ static struct ir_expr *as_launch_value(struct scheduler *s, struct ir_expr *fact
   return ir_cast(s->arena, TYPE_INDEX, ir_ref(s->arena, size));
 }
 
-// Each stage's body in how many copies? Loops unrolled whole multiply.
+// Each stage's body in how many copies? Loops unrolled whole multiply. Where a schedule asks for many, the backend adds none of its own.
 static bool check_unrolling(struct scheduler *s) {
   for (uint32_t n = 0; n < s->entry->stages.count; n++) {
     struct ir_stage *stage = s->entry->stages.at[n];
@@ -257,11 +257,15 @@ static bool check_unrolling(struct scheduler *s) {
       struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, k)->axis;
       bool is_whole = axis->bind == BIND_VECTOR || (axis->bind == BIND_SERIAL && axis->unroll == UINT32_MAX);
       if (is_whole && ir_is_const(axis->extent)) copies *= axis->extent->integer;
-      else if (axis->bind == BIND_SERIAL && axis->unroll) copies *= axis->unroll;
+      else if (axis->bind == BIND_SERIAL && axis->unroll && axis->unroll != UINT32_MAX) copies *= axis->unroll;
       if (copies <= MAX_COPIES) continue;
       diag_error(s->diag, ERROR_EXTENT, axis->bound_at, "stage '%s' would have %lld copies of its body, unrolled with '%s'; at most %d are legal", stage->label,
                  (long long)copies, axis->var->label, MAX_COPIES);
       return false;
+    }
+    for (uint32_t k = 0; k < stage->axes.count && copies > MANY_COPIES; k++) {
+      struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, k)->axis;
+      if (axis->bind == BIND_SERIAL && !axis->unroll) axis->unroll = 1;
     }
   }
   return true;
