@@ -73,7 +73,7 @@ struct ir_var {
   struct range range;
   struct ir_expr *constant; // VAR_SIZE given by -D: its value; else NULL
   struct ir_expr *inferred; // VAR_SIZE: how a launch finds it, over DIM (see ir_dim); NULL: a scalar `n: size`
-  bool was_index;           // of type index until pass index gave it a width: its arithmetic does not overflow
+  bool was_index;           // LET of type index until pass index gave it a width: its arithmetic does not overflow
   struct ir_expr *subst;    // scratch of ir_substitute
   uint32_t mark;            // scratch of a pass
 };

@@ -33,11 +33,11 @@ static void close_brace(struct printer *p) {
 
 // ---- Declarations
 
-// `name "label": type @range`; the range where it is not that of the statement around it.
+// `name "label": type nowrap @range`, nowrap where it was an index; the range where it is not that of the statement around it.
 static void print_var(struct printer *p, const struct ir_var *var, struct range around) {
   print_name(p, var->name);
   print_label(p, var->name, var->label);
-  text_printf(p->out, ": %s", type_name(var->type));
+  text_printf(p->out, ": %s%s", type_name(var->type), var->was_index ? " nowrap" : "");
   if (!same_range(var->range, around)) print_range(p, var->range);
 }
 

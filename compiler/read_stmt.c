@@ -48,6 +48,7 @@ struct ir_var *read_var(struct reader *r, enum ir_var_kind kind, struct range *p
   if (r->scan.token.kind == TOKEN_STRING) var->label = read_string(r, "a label");
   read_expect(r, ':');
   var->type = read_type(r);
+  var->was_index = read_accept_word(r, "nowrap");
   var->range = read_range(r);
   return r->failed ? NULL : var;
 }

@@ -80,7 +80,7 @@ static struct ir_expr *dense_span(struct arena *arena, const struct ir_mem *mem)
 
 static void narrow_expr(struct ir_expr *e, void *state) {
   enum type type = *(enum type *)state;
-  if (e->op == OP_VAR && e->var->type == TYPE_INDEX) e->var->type = type, e->var->was_index = true;
+  if (e->op == OP_VAR && e->var->type == TYPE_INDEX) e->var->type = type, e->var->was_index = e->var->kind == VAR_LET;
   if (e->type == TYPE_INDEX) {
     e->type = type;
     if (e->op == OP_CONST && type == TYPE_I32) e->integer = (int32_t)e->integer;
@@ -90,7 +90,7 @@ static void narrow_expr(struct ir_expr *e, void *state) {
 static void narrow_vars(const struct list *block, enum type type) {
   for (uint32_t i = 0; i < block->count; i++) {
     struct ir_stmt *stmt = block->at[i];
-    if (stmt->var && stmt->var->type == TYPE_INDEX) stmt->var->type = type, stmt->var->was_index = true;
+    if (stmt->var && stmt->var->type == TYPE_INDEX) stmt->var->type = type, stmt->var->was_index = stmt->var->kind == VAR_LET;
     narrow_vars(&stmt->body, type);
     narrow_vars(&stmt->otherwise, type);
   }
