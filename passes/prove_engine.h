@@ -108,6 +108,7 @@ struct far_access {
   const struct av *index;
   struct threads who;
   int64_t lo, hi; // words
+  int64_t least, most; // of what is known of the index, its symbol left out
   const struct node *node;
 };
 
@@ -118,6 +119,7 @@ struct object {
 
 struct memory {
   uint32_t epoch, previous;
+  bool has_passed;      // a block barrier, since a loop last said false
   struct node *barrier; // that ended `previous`; NULL: not one alone
   struct word **words;  // one an object; NULL: local or of launch-time size
   struct far_access *far; // latest first
@@ -166,6 +168,7 @@ struct prover {
 // prove_value.c
 const struct av *value_number(struct prover *p, enum type type, int64_t number);
 const struct av *value_uniform(struct prover *p, enum type type, int64_t lo, int64_t hi); // a new symbol
+const struct av *value_counter(struct prover *p, enum type type, int64_t multiple); // a new symbol, from 0 on
 const struct av *value_block(struct prover *p, enum type type, uint32_t dimension, int64_t hi);
 const struct av *value_varying(struct prover *p, enum type type, int64_t lo, int64_t hi, const int64_t *source);
 const struct av *value_known(struct prover *p, enum type type, const int64_t *known);

@@ -26,14 +26,18 @@ static int64_t object_size(const struct ir_mem *mem) {
 }
 
 void memory_begin(struct prover *p) {
-  enum { MOST_WORDS = 1 << 24 };
+  enum { MOST_WORDS = 1 << 18 }; // more than any block may have
+  int64_t left = MOST_WORDS;
   p->object_count = p->entry->memory.count;
   p->objects = arena_array(p->scratch, struct object, p->object_count + 1);
   p->memory.words = arena_array(p->scratch, struct word *, p->object_count + 1);
   for (uint32_t i = 0; i < p->object_count; i++) {
     struct ir_mem *mem = p->entry->memory.at[i];
     p->objects[i] = (struct object){mem, object_size(mem)};
-    if (mem->space == SPACE_SHARED && p->objects[i].size > 0 && p->objects[i].size <= MOST_WORDS) p->memory.words[i] = arena_array(p->scratch, struct word, p->objects[i].size);
+    if (mem->space == SPACE_SHARED && p->objects[i].size > 0 && p->objects[i].size <= left) {
+      p->memory.words[i] = arena_array(p->scratch, struct word, p->objects[i].size);
+      left -= p->objects[i].size;
+    }
   }
   p->memory.epoch = ++p->epochs;
 }
@@ -118,6 +122,13 @@ static struct far_access *new_far(struct prover *p, uint32_t object, const struc
   *access = (struct far_access){.epoch = p->memory.epoch, .time = p->time, .object = object, .is_write = is_write, .index = index, .who = p->may, .count = count, .node = p->current};
   value_bounds(p, index, &access->lo, &access->hi);
   access->hi += count - 1;
+  access->least = INT64_MAX, access->most = INT64_MIN;
+  for (uint32_t t = 0; t < p->threads; t++) {
+    if (!threads_has(&p->may, t)) continue;
+    int64_t place = value_at(index, t);
+    if (place < access->least) access->least = place;
+    if (place + count - 1 > access->most) access->most = place + count - 1;
+  }
   if (access->lo < 0) access->lo = 0;
   if (p->objects[object].size >= 0 && access->hi >= p->objects[object].size) access->hi = p->objects[object].size - 1;
   return access;
@@ -143,6 +154,8 @@ static uint32_t find_meeting(struct prover *p, const struct far_access *a, const
     by = greatest_common(value_multiple(p, a->index->base), value_multiple(p, b->index->base));
     is_any = by <= 1;
   }
+  if (!is_any && by == 0 && (a->least > b->most || b->least > a->most)) return PROVE_THREADS;
+  p->work += p->threads;
   if (is_any) {
     for (uint32_t t = 0; t < p->threads; t++)
       for (uint32_t u = 0; threads_has(&b->who, t) && u < p->threads; u++)
@@ -311,6 +324,7 @@ void memory_barrier(struct prover *p) {
   p->memory.previous = p->memory.epoch;
   p->memory.epoch = ++p->epochs;
   p->memory.barrier = p->current;
+  p->memory.has_passed = true;
   p->memory.far = NULL;
 }
 
@@ -375,6 +389,7 @@ static void merge_word(struct word *into, uint32_t into_epoch, struct word other
 void memory_merge(struct prover *p, struct memory *into, const struct memory *other) {
   uint32_t epoch = ++p->epochs;
   bool is_one = into->epoch == other->epoch;
+  into->has_passed &= other->has_passed;
   for (uint32_t i = 0; i < p->object_count; i++)
     for (int64_t k = 0; into->words[i] && k < p->objects[i].size; k++) merge_word(&into->words[i][k], into->epoch, other->words[i][k], other->epoch, epoch);
   struct far_access *all = NULL;

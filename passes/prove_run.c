@@ -10,7 +10,8 @@
 
 enum { DEFAULT_FAULTS = 8, EXACT_TRIPS = 64, MOST_NESTED = 200 };
 // Statements times threads: of a loop that runs as it would, and of everything.
-static const uint64_t EXACT_WORK = 1 << 21, MOST_WORK = UINT64_C(1) << 30;
+static const uint64_t EXACT_WORK = 1 << 21, MOST_WORK = 1 << 26;
+static const size_t MOST_MEMORY = (size_t)1 << 28; // bytes
 
 static void run_block(struct prover *p, const struct list *nodes);
 
@@ -256,21 +257,65 @@ static void run_exactly(struct prover *p, struct node *node, const struct av *lo
   p->may = all;
 }
 
-// The loop variable in some iteration.
-static const struct av *some_iteration(struct prover *p, const struct av *lo, const struct av *hi) {
+// The loop variable `trip` iterations after the one with that `counter`, which counts from lo.
+static const struct av *iteration(struct prover *p, const struct av *lo, const struct av *hi, const struct av *counter, int64_t trip) {
   int64_t least, most, hi_lo, hi_hi;
   value_bounds(p, lo, &least, &most);
   value_bounds(p, hi, &hi_lo, &hi_hi);
   if (hi_hi != INT64_MIN) hi_hi--;
-  if (hi_hi < least) hi_hi = least;
-  if (lo->is_varying) return value_varying(p, lo->type, least, hi_hi, lo->source);
-  const struct av *counter = value_uniform(p, lo->type, INT64_MIN, INT64_MAX);
-  if (!lo->known) return value_bounded(p, counter, least, hi_hi);
-  const struct av *place = value_op(p, OP_ADD, lo->type, (const struct av *const[]){counter, value_known(p, lo->type, lo->known)}, 2);
-  return value_bounded(p, place, least, hi_hi);
+  if (lo->is_varying) return value_varying(p, lo->type, least, hi_hi < least ? least : hi_hi, lo->source);
+  const struct av *done = value_op(p, OP_ADD, lo->type, (const struct av *const[]){counter, value_number(p, lo->type, trip)}, 2);
+  const struct av *number = value_op(p, OP_ADD, lo->type, (const struct av *const[]){done, lo}, 2);
+  if (!__builtin_add_overflow(least, trip, &most) && most <= hi_hi) least = most;
+  return value_bounded(p, number, least, hi_hi < least ? least : hi_hi);
 }
 
-// Runs the body until what the variables hold at its head says what they hold at its end.
+struct period {
+  struct prover *p;
+  struct list from; // struct ir_var: the loop variable, and lets made of it
+  int64_t period;
+};
+
+static bool mentions_any(const struct ir_expr *e, const struct list *vars) {
+  for (uint32_t i = 0; i < vars->count; i++)
+    if (ir_mentions(e, vars->at[i])) return true;
+  return false;
+}
+
+static void find_period(struct ir_expr *e, void *state) {
+  enum { LONGEST = 8 };
+  struct period *period = state;
+  if (e->count != 2 || !ir_is_const(e->args[1])) return;
+  int64_t by = e->args[1]->integer;
+  if (e->op == OP_AND && by > 0 && by < LONGEST && !(by & (by + 1))) by++;
+  else if (e->op != OP_REM && e->op != OP_MOD) return;
+  if (by < 2 || by > LONGEST || period->period % by == 0 || !mentions_any(e->args[0], &period->from)) return;
+  int64_t both = period->period;
+  while (both % by) both += period->period;
+  if (both <= LONGEST) period->period = both;
+}
+
+static void find_periods(struct period *period, const struct list *block) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *stmt = block->at[i];
+    if (stmt->kind == IR_LET && type_is_integer(stmt->var->type) && mentions_any(stmt->value, &period->from)) list_push(period->p->scratch, &period->from, stmt->var);
+    find_periods(period, &stmt->body);
+    find_periods(period, &stmt->otherwise);
+  }
+}
+
+// After how many iterations a buffer that is chosen by the loop's counter comes again: the numbers that remainders of it are taken by.
+static int64_t period_of(struct prover *p, const struct node *node) {
+  struct period period = {.p = p, .period = 1};
+  if (!node->has_shared || !node->has_sync) return 1;
+  list_push(p->scratch, &period.from, node->stmt->var);
+  find_periods(&period, &node->stmt->body);
+  ir_visit_block(&node->stmt->body, find_period, &period);
+  return period.period;
+}
+
+// Runs the body until what the variables hold at its head says what they hold at its end. Where every iteration passes a block barrier, only
+// neighbours meet, and the counter of the next is this one's plus one; else it is any other.
 static void run_symbolically(struct prover *p, struct node *node, const struct av *lo, const struct av *hi) {
   const struct av *bounds[2] = {lo, hi};
   bool is_relevant = node->has_shared || node->has_collective, is_uniform = value_is_uniform(lo) && value_is_uniform(hi), is_opaque;
@@ -298,10 +343,19 @@ static void run_symbolically(struct prover *p, struct node *node, const struct a
     restore(p, &node->sets, head);
   }
   // iterations from what any iteration may find; floats never matter to memory
-  uint32_t general = node->only_float_sets || !is_relevant ? 1 : 0, needed = is_relevant ? 2 : 1;
+  uint32_t general = node->only_float_sets || !is_relevant ? 1 : 0, needed = is_relevant ? 2 : 1, trip = 0;
+  int64_t period = period_of(p, node);
+  bool had_passed = p->memory.has_passed, all_pass = true;
+  const struct av *counter = value_counter(p, lo->type, period);
   for (uint32_t round = 0; !p->is_stopped; round++) {
-    define(p, node->stmt->var, some_iteration(p, lo, hi), NULL);
+    p->memory.has_passed = false;
+    define(p, node->stmt->var, iteration(p, lo, hi, counter, trip), NULL);
     run_block(p, &node->body);
+    bool is_chained = p->memory.has_passed;
+    all_pass &= is_chained;
+    if (is_chained) trip++;
+    else trip = 0, counter = value_counter(p, lo->type, period);
+    if (is_relevant && round == 0) needed = is_chained ? (uint32_t)period + 1 : 2;
     p->fact_count = facts;
     bool is_stable = true;
     for (uint32_t i = 0; i < node->sets.count; i++) {
@@ -325,6 +379,7 @@ static void run_symbolically(struct prover *p, struct node *node, const struct a
     }
     if (is_last) break;
   }
+  p->memory.has_passed = had_passed || (all_pass && !may_be_empty);
   p->unknown_count = unknowns;
   if (restores_order) p->memory.order = order;
   if (!is_uniform) // each thread left when its own trips were over
@@ -389,7 +444,7 @@ static void run_stmt(struct prover *p, struct node *node) {
   struct node *outer = p->current;
   p->current = node;
   p->work += p->threads;
-  if (p->work > MOST_WORK) {
+  if (p->work > MOST_WORK || p->scratch->total > MOST_MEMORY) {
     prove_fault(p, PROOF_LIMIT, NULL, NULL, "loops and threads are too many to prove");
     p->is_stopped = true;
   }

@@ -202,6 +202,13 @@ const struct av *value_block(struct prover *p, enum type type, uint32_t dimensio
   return affine(p, type, find_symbol(p, &s), 0, NULL, 0, hi);
 }
 
+const struct av *value_counter(struct prover *p, enum type type, int64_t multiple) {
+  int64_t lo, hi;
+  struct symbol s = {.op = OP_VAR, .type = type, .number = ++p->unique, .multiple = multiple};
+  type_bounds(type, &lo, &hi);
+  return affine(p, type, find_symbol(p, &s), 0, NULL, 0, hi);
+}
+
 static uint32_t number_symbol(struct prover *p, enum type type, int64_t number) {
   struct symbol s = {.op = OP_CONST, .type = type, .number = number, .multiple = number > 0 ? number : 1};
   return find_symbol(p, &s);

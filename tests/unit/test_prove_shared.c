@@ -64,6 +64,32 @@ Test(prove_shared, accepts_two_buffers_by_turns_in_a_short_loop) {
   expect("64 1 1", SHARED("128"), TURNS("8:i32", "2"), NULL);
   expect("64 1 1", SHARED("128"), TURNS("8:i32", "1"), "writes a word of 's' that another thread read");
 }
+Test(prove_shared, accepts_two_buffers_by_turns_in_a_long_loop) {
+  expect("64 1 1", SHARED("128"), TURNS("cast.i32(n)", "2"), NULL);
+  expect("64 1 1", SHARED("192"), TURNS("cast.i32(n)", "3"), NULL);
+  expect("64 1 1", SHARED("64"), TURNS("cast.i32(n)", "1"), "writes a word of 's' that another thread read");
+}
+Test(prove_shared, counts_turns_from_where_the_loop_begins) {
+#define FROM(lo, first) PUT("add(" first ", " T ")", "0.0:f32") BARRIER "for r: i32 in " lo " .. min(cast.i32(n), 1000:i32) unroll never {\n" GET("y", "add(mul(rem(r, 2:i32), 64:i32), sub(63:i32, " T "))") STORE("y") \
+    "if lt(x, 0.0:f32) {\nfor q: i32 in 0:i32 .. 9:i32 unroll never {\n" STORE("x") "}\n}\n" PUT("add(mul(rem(add(r, 1:i32), 2:i32), 64:i32), " T ")", "y") BARRIER "}\n"
+  expect("64 1 1", SHARED("128"), OWN FROM("0:i32", "0:i32"), NULL);
+  expect("64 1 1", SHARED("128"), OWN FROM("1:i32", "64:i32"), NULL);
+  expect("64 1 1", SHARED("128"), OWN FROM("1:i32", "0:i32"), "reads element 127 of 's', which nothing wrote");
+  expect("64 1 1", SHARED("128"), OWN FROM("and(cast.i32(n), 7:i32)", "0:i32"), "nothing wrote");
+}
+Test(prove_shared, rejects_two_buffers_that_come_again_before_a_barrier) {
+  // the barrier of every other iteration only: the third meets the first
+  expect("64 1 1", SHARED("128"),
+         "for r: i32 in 0:i32 .. cast.i32(n) unroll never {\n" LET("x", "f32", "load_flat(A, add(r, " T "))") LET("h", "i32", "mul(rem(r, 2:i32), 64:i32)") PUT("add(h, " T ")", "x")
+         "if eq(rem(r, 4:i32), 0:i32) {\n" BARRIER "}\n" "if eq(rem(r, 4:i32), 0:i32) {\n" GET("y", "add(h, sub(63:i32, " T "))") STORE("y") "}\n}\n",
+         "writes a word of 's' that another thread read");
+}
+Test(prove_shared, accepts_the_next_tile_stored_while_this_one_is_read) {
+#define AHEAD(next) PUT(T, "0.0:f32") BARRIER "for r: i32 in 0:i32 .. min(cast.i32(n), 1000:i32) unroll never {\n" GET("y", "add(mul(rem(r, 2:i32), 64:i32), sub(63:i32, " T "))") STORE("y") \
+    PUT("add(mul(rem(add(r, " next ":i32), 2:i32), 64:i32), " T ")", "y") BARRIER "}\n"
+  expect("64 1 1", SHARED("128"), AHEAD("1"), NULL);
+  expect("64 1 1", SHARED("128"), AHEAD("2"), "writes a word of 's' that another thread read");
+}
 Test(prove_shared, tells_slots_of_threads_apart_whatever_the_counter) {
   // each thread its own column, in every row
   expect("64 1 1", SHARED("6400"), "for r: i32 in 0:i32 .. min(cast.i32(n), 100:i32) unroll never {\n" LET("x", "f32", "load_flat(A, r)") PUT("add(mul(r, 64:i32), " T ")", "x") GET("y", "add(mul(r, 64:i32), " T ")") STORE("y") "}\n", NULL);
