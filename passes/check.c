@@ -65,11 +65,12 @@ bool check_type(struct checker *c, const struct ast_name *name, enum type *type)
 }
 
 // A condition, looked at through the lets that name it or its parts.
-static void add_condition(struct checker *c, struct facts *facts, const struct ir_expr *e) {
+static void add_condition(struct checker *c, struct facts *facts, const struct ir_expr *e, uint32_t depth) {
+  enum { MOST_LEVELS = 100 }; // what is further inside is not looked at
   while (e->op == OP_VAR && e->var->kind == VAR_LET && e->var->mark) e = list_at(&c->lets, struct ir_stmt, e->var->mark - 1)->value;
-  if (e->op == OP_AND && e->type == TYPE_BOOL) {
-    add_condition(c, facts, e->args[0]);
-    add_condition(c, facts, e->args[1]);
+  if (e->op == OP_AND && e->type == TYPE_BOOL && depth < MOST_LEVELS) {
+    add_condition(c, facts, e->args[0], depth + 1);
+    add_condition(c, facts, e->args[1], depth + 1);
   } else {
     facts_add_condition(facts, e);
   }
@@ -85,8 +86,8 @@ void check_facts(struct checker *c, struct facts *facts, bool with_selected) {
     struct ir_stmt *let = c->lets.at[i];
     if (type_is_integer(let->value->type)) facts_add_definition(facts, let->var, let->value);
   }
-  for (uint32_t i = 0; i < c->guards.count; i++) add_condition(c, facts, c->guards.at[i]);
-  for (uint32_t i = 0; with_selected && i < c->selected.count; i++) add_condition(c, facts, c->selected.at[i]);
+  for (uint32_t i = 0; i < c->guards.count; i++) add_condition(c, facts, c->guards.at[i], 0);
+  for (uint32_t i = 0; with_selected && i < c->selected.count; i++) add_condition(c, facts, c->selected.at[i], 0);
 }
 
 void check_require(struct checker *c, struct ir_expr *condition, struct range range, const char *message) {
@@ -355,7 +356,7 @@ static bool add_entries(struct checker *c, const struct ast_schedule *schedule) 
     entry->index_type = TYPE_INDEX;
     c->entry = entry;
     c->symbols.count = symbols;
-    c->axes.count = c->guards.count = c->selected.count = c->lets.count = c->stages_of_values.count = 0;
+    c->axes.count = c->guards.count = c->selected.count = c->lets.count = c->let_sizes.count = c->stages_of_values.count = 0;
     uint32_t errors = c->diag->error_count;
     check_statements(c, &c->source->body);
     if (c->diag->error_count == errors) check_overlaps(c);

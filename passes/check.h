@@ -52,10 +52,17 @@ struct checker {
   struct list guards;  // struct ir_expr
   struct list selected; // struct ir_expr: conditions of ?:, && and || around the expression
   struct list lets;    // struct ir_stmt: prototypes, in order; var->mark is place + 1
+  struct list let_sizes; // struct let_size, beside `lets`
   struct list stages_of_values; // struct ir_stage of each VAR_VALUE; var->mark is place + 1
   const char *label;   // of the stage of the statement under construction
   const struct list *result_names; // struct ast_name: of the let whose value is the next reduction; NULL: none
   const struct list *targets; // struct ir_expr LOAD: elements that the statement writes; NULL outside one
+};
+
+// What a let's value is when the lets that it names are put in: conditions around statements are written out like that.
+struct let_size {
+  uint64_t nodes;
+  uint32_t depth;
 };
 
 enum { NO_TYPE = -1 };

@@ -156,7 +156,7 @@ static void declare_state(struct checker *c, const struct ast_reducer *source, c
 // The lets and results of a function's body, whose parameters are declared; results have the components' types.
 static bool check_function(struct checker *sub, const struct ast_expr *body, const enum type *types, uint32_t count, struct ir_function *function) {
   struct list values = {0};
-  sub->lets.count = 0;
+  sub->lets.count = sub->let_sizes.count = 0;
   sub->entry->stages.count = 0;
   if (!check_values(sub, body, types, count, &values)) return false;
   if (sub->entry->stages.count) {

@@ -96,11 +96,23 @@ static struct ir_expr *expand_lets(struct arena *arena, struct ir_expr *e, void 
   return e;
 }
 
+// The size of e with lets put in.
+static struct let_size expanded_size(struct checker *c, const struct ir_expr *e) {
+  struct let_size size = {1, 1};
+  if (e->op == OP_VAR && e->var->kind == VAR_LET && e->var->mark) return *list_at(&c->let_sizes, struct let_size, e->var->mark - 1);
+  for (uint32_t i = 0; i < e->count; i++) {
+    struct let_size operand = expanded_size(c, e->args[i]);
+    size.nodes += operand.nodes;
+    if (operand.depth >= size.depth) size.depth = operand.depth + 1;
+  }
+  enum { MUCH = 1 << 30 }; // stays there
+  if (size.nodes > MUCH) size.nodes = MUCH;
+  return size;
+}
+
 static void mark_lets(struct ir_expr *e, void *state) {
-  struct checker *c = state;
-  if (e->op != OP_VAR || e->var->kind != VAR_LET || !e->var->mark || e->var->subst) return;
-  e->var->subst = e; // used; replaced by the copy below
-  ir_visit_expr(list_at(&c->lets, struct ir_stmt, e->var->mark - 1)->value, mark_lets, state);
+  (void)state;
+  if (e->op == OP_VAR && e->var->kind == VAR_LET && e->var->mark && !e->var->subst) e->var->subst = e; // used; replaced by the copy below
 }
 
 static void visit_list(const struct list *exprs, void (*visit)(struct ir_expr *, void *), void *state) {
@@ -119,6 +131,10 @@ static void add_lets(struct checker *c, struct ir_stage *stage) {
   visit_list(&stage->init, mark_lets, c);
   visit_list(&stage->indices, mark_lets, c);
   if (stage->value) ir_visit_expr(stage->value, mark_lets, c);
+  for (uint32_t i = c->lets.count; i-- > 0;) { // a let names earlier ones only
+    struct ir_stmt *let = c->lets.at[i];
+    if (let->var->subst) ir_visit_expr(let->value, mark_lets, c);
+  }
   for (uint32_t i = 0; i < c->lets.count; i++) {
     struct ir_stmt *let = c->lets.at[i];
     if (!let->var->subst) continue;
@@ -153,9 +169,17 @@ static void mark_axes(struct ir_expr *e, void *state) {
 }
 
 void check_add_stage(struct checker *c, struct ir_stage *stage, uint32_t parallel) {
+  enum { MOST_NODES = 20000, MOST_LEVELS = 1000 };
   add_lets(c, stage);
-  for (uint32_t i = 0; i < c->guards.count; i++)
+  for (uint32_t i = 0; i < c->guards.count; i++) {
+    struct let_size size = expanded_size(c, c->guards.at[i]);
+    if (size.nodes > MOST_NODES || size.depth > MOST_LEVELS) {
+      diag_error(c->diag, ERROR_NESTING, stage->range, "a condition around this is too large with the lets that it names put in");
+      diag_note(c->diag, (struct range){0}, "legal are %d operations, nested %d levels; select the value instead: condition ? value : ...", MOST_NODES, MOST_LEVELS);
+      return;
+    }
     list_push(c->arena, &stage->guards, ir_rewrite_expr(c->arena, c->guards.at[i], expand_lets, c));
+  }
   for (uint32_t i = 0; i < c->axes.count; i++) list_at(&c->axes, struct scope_axis, i)->axis->var->mark = 0;
   if (stage->kind == STAGE_REDUCE) { // a reduction that does not mention an enclosing axis is computed outside it
     visit_list(&stage->operands, mark_axes, c);
@@ -344,6 +368,9 @@ static bool check_let(struct checker *c, const struct ast_let *let) {
     var->name = var->label = name->text;
     var->range = name->range;
     list_push(c->arena, &c->lets, ir_let(c->arena, var, value, let->range));
+    struct let_size *size = arena_new(c->arena, struct let_size);
+    *size = expanded_size(c, value);
+    list_push(c->arena, &c->let_sizes, size);
     var->mark = c->lets.count;
     symbol->value = ir_ref(c->arena, var);
   }
