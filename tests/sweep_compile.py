@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TIMEOUT = 120  # seconds; sanitizers take most of a minute for the largest
 EXTENTS = [1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 19, 31, 32, 33, 40, 48, 56, 64, 72, 90, 96, 100, 128, 192, 255, 256, 300, 512, 1000, 1024]
 INTEGERS = ['i8', 'i16', 'i32', 'i64', 'u8', 'u16', 'u32', 'u64']
 FLOATS = ['f16', 'bf16', 'f32', 'f64']
@@ -198,9 +199,9 @@ class Case:
 
 def run(command, folder):
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors='replace', timeout=60)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors='replace', timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
-        return -1, 'no end within 60 seconds'
+        return -1, f'no end within {TIMEOUT} seconds'
     return done.returncode, done.stderr + done.stdout
 
 

@@ -123,7 +123,7 @@ static void compare(struct scope *s, enum type type, struct pair pair, uint32_t 
 static const enum type types[] = {TYPE_I8, TYPE_U8, TYPE_I16, TYPE_U16, TYPE_I32, TYPE_U32, TYPE_I64, TYPE_U64, TYPE_INDEX, TYPE_F32, TYPE_F64};
 enum { TYPES = sizeof types / sizeof *types };
 
-Test(ir, builders_keep_values, .timeout = 120) {
+Test(ir, builders_keep_values) {
   uint32_t simpler = 0;
   for (uint32_t seed = 0; seed < 40000; seed++) {
     struct scope s;
@@ -138,7 +138,7 @@ Test(ir, builders_keep_values, .timeout = 120) {
   cr_expect_gt(simpler, 5000, "only %u of 40000 were simplified: the test says little", simpler);
 }
 
-Test(ir, casts_there_and_back_keep_values, .timeout = 60) {
+Test(ir, casts_there_and_back_keep_values) {
   for (uint32_t seed = 0; seed < 20000; seed++) {
     struct scope s;
     enum type type = types[next(TYPES)];
@@ -203,5 +203,23 @@ Test(ir, inlining_twice_gives_two_lets) {
   cr_expect(ir_mentions(first[0], one->var) && ir_mentions(second[0], two->var));
   cr_expect(ir_mentions(one->value, s.vars[0]));
   cr_expect_not(ir_mentions(first[0], d));
+  scope_end(&s);
+}
+
+Test(ir, a_clone_has_variables_of_its_own) {
+  struct scope s;
+  scope_begin(&s, TYPE_I32);
+  struct ir_var *d = ir_new_var(&s.kernel, VAR_LET, TYPE_I32, "d"), *u = ir_new_var(&s.kernel, VAR_LET, TYPE_I32, "u");
+  struct list block = {0};
+  struct ir_expr *x = ir_ref(&s.arena, s.vars[0]), *both = ir_ref(&s.arena, d);
+  list_push(&s.arena, &block, ir_let(&s.arena, d, ir_binary(&s.arena, OP_ADD, x, x), (struct range){0}));
+  list_push(&s.arena, &block, ir_let(&s.arena, u, ir_binary(&s.arena, OP_MUL, both, x), (struct range){0}));
+  struct list clone = ir_clone_block(&s.kernel, &block);
+  cr_assert_eq(clone.count, 2);
+  const struct ir_stmt *first = clone.at[0], *second = clone.at[1];
+  cr_expect_neq(first->var, d);
+  cr_expect(ir_mentions(second->value, first->var), "uses follow the clone's own variables");
+  cr_expect_not(ir_mentions(second->value, d));
+  cr_expect(ir_mentions(second->value, s.vars[0]), "variables from outside stay");
   scope_end(&s);
 }
