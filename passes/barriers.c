@@ -17,6 +17,7 @@
 #include "passes/prove.h"
 
 enum { MOST_PLACED = 64 };
+static const uint64_t MOST_WORK = 1 << 20; // statements times threads, about 5 ms
 
 static bool has_shared_memory(const struct ir_entry *entry) {
   for (uint32_t i = 0; i < entry->memory.count; i++)
@@ -105,14 +106,17 @@ static bool place_missing(struct pass_context *context, struct ir_kernel *kernel
 
 // --- Dropping -------------------------------------------------------------------------------------------------------
 
+// Stops where the proofs have cost much: a needless barrier is slow, not wrong.
 static void drop_needless(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry, const struct proof *proof) {
-  for (uint32_t i = proof->barriers.count; i-- > 0;) {
+  uint64_t spent = proof->work;
+  for (uint32_t i = proof->barriers.count; i-- > 0 && spent < MOST_WORK;) {
     const struct proof_barrier *barrier = proof->barriers.at[i];
     struct proof without;
     if (barrier->is_required) continue;
     struct ir_stmt *stmt = barrier->block->at[barrier->place];
     list_remove(barrier->block, barrier->place);
     if (!proof_run(context->arena, kernel, entry, 1, &without)) list_insert(context->arena, barrier->block, barrier->place, stmt);
+    spent += without.work;
   }
 }
 

@@ -48,6 +48,7 @@ struct proof {
   struct list faults;      // struct proof_fault, at most one a statement and kind
   struct list collectives; // struct proof_collective, in the order of the program
   struct list barriers;    // struct proof_barrier, in the order of the program
+  uint64_t work;           // what it cost: statements times threads
 };
 
 // Whether there is anything to prove: shared or local memory, a shuffle or a barrier.

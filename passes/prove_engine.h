@@ -128,6 +128,15 @@ struct memory {
 
 // --- The state ------------------------------------------------------------------------------------------------------
 
+// An operation on known numbers and what it gave.
+struct known_result {
+  enum op op;
+  enum type type, from;
+  const int64_t *known[3];
+  int64_t number[3];
+  const struct av *value;
+};
+
 struct prover {
   struct arena *arena;  // of results
   struct arena *scratch;
@@ -135,7 +144,7 @@ struct prover {
   struct ir_entry *entry;
   struct proof *proof;
   uint32_t limit;
-  bool is_stopped;
+  bool is_stopped, is_never_exact;
   bool is_enumerated; // else threads are not told apart: only bounds are asked
   uint32_t threads, warps, sets;
   const int64_t *coordinate[3];
@@ -157,6 +166,7 @@ struct prover {
   struct memory memory;
   uint32_t epochs, time;
   uint64_t work; // statements times threads
+  struct known_result known[256]; // by hash
   const struct av *opaque[TYPE_COUNT]; // data of which nothing is known
   bool has_poison; // some value was, at some time
   struct {

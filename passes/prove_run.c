@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-enum { DEFAULT_FAULTS = 8, EXACT_TRIPS = 64, MOST_NESTED = 200 };
-// Statements times threads: of a loop that runs as it would, and of everything.
-static const uint64_t EXACT_WORK = 1 << 21, MOST_WORK = 1 << 26;
+enum { DEFAULT_FAULTS = 8, EXACT_TRIPS = 64 };
+// Statements times threads, about 5 ns each: of a loop that runs as it would, of one of at most EXACT_TRIPS, and of everything.
+static const uint64_t EXACT_WORK = 1 << 18, EXACT_FEW_WORK = 1 << 21, MOST_WORK = 1 << 26;
 static const size_t MOST_MEMORY = (size_t)1 << 28; // bytes
 
 static void run_block(struct prover *p, const struct list *nodes);
@@ -30,7 +30,21 @@ static void add_set(struct prover *p, struct node *node, struct ir_var *var) {
   for (uint32_t i = 0; i < node->sets.count; i++)
     if (node->sets.at[i] == var) return;
   list_push(p->scratch, &node->sets, var);
-  node->only_float_sets &= type_is_float(var->type);
+}
+
+// What a block declares is none of its parent's changes.
+static void drop_own(const struct list *block, struct node *parent) {
+  parent->only_float_sets = true;
+  for (uint32_t i = 0; i < parent->sets.count; i++) {
+    const struct ir_var *var = parent->sets.at[i];
+    bool is_own = false;
+    for (uint32_t k = 0; k < block->count && !is_own; k++) {
+      const struct ir_stmt *stmt = block->at[k];
+      is_own = stmt->kind == IR_VAR && stmt->var == var;
+    }
+    if (is_own) list_remove(&parent->sets, i--);
+    else parent->only_float_sets &= type_is_float(var->type);
+  }
 }
 
 static struct node *new_node(struct prover *p, struct list *block, uint32_t place, struct node *parent);
@@ -48,6 +62,7 @@ static void new_nodes(struct prover *p, struct list *block, struct node *parent,
     parent->has_local |= child->has_local;
     for (uint32_t k = 0; k < child->sets.count; k++) add_set(p, parent, child->sets.at[k]);
   }
+  if (parent) drop_own(block, parent);
 }
 
 static struct node *new_node(struct prover *p, struct list *block, uint32_t place, struct node *parent) {
@@ -270,48 +285,84 @@ static const struct av *iteration(struct prover *p, const struct av *lo, const s
   return value_bounded(p, number, least, hi_hi < least ? least : hi_hi);
 }
 
-struct period {
+// What depends on a loop's counter, or on what the loop changes.
+struct dependence {
   struct prover *p;
-  struct list from; // struct ir_var: the loop variable, and lets made of it
+  struct list on;   // struct ir_var: the counter, and lets made of it
+  bool is_found;
   int64_t period;
 };
 
-static bool mentions_any(const struct ir_expr *e, const struct list *vars) {
-  for (uint32_t i = 0; i < vars->count; i++)
-    if (ir_mentions(e, vars->at[i])) return true;
+static bool depends(const struct dependence *d, const struct ir_expr *e) {
+  for (uint32_t i = 0; i < d->on.count; i++)
+    if (ir_mentions(e, d->on.at[i])) return true;
   return false;
+}
+
+// Adds the lets of a block that are made of what is there.
+static void add_dependent(struct dependence *d, const struct list *block) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *stmt = block->at[i];
+    if (stmt->kind == IR_LET && !type_is_float(stmt->var->type) && depends(d, stmt->value)) list_push(d->p->scratch, &d->on, stmt->var);
+    add_dependent(d, &stmt->body);
+    add_dependent(d, &stmt->otherwise);
+  }
 }
 
 static void find_period(struct ir_expr *e, void *state) {
   enum { LONGEST = 8 };
-  struct period *period = state;
+  struct dependence *d = state;
   if (e->count != 2 || !ir_is_const(e->args[1])) return;
   int64_t by = e->args[1]->integer;
   if (e->op == OP_AND && by > 0 && by < LONGEST && !(by & (by + 1))) by++;
   else if (e->op != OP_REM && e->op != OP_MOD) return;
-  if (by < 2 || by > LONGEST || period->period % by == 0 || !mentions_any(e->args[0], &period->from)) return;
-  int64_t both = period->period;
-  while (both % by) both += period->period;
-  if (both <= LONGEST) period->period = both;
-}
-
-static void find_periods(struct period *period, const struct list *block) {
-  for (uint32_t i = 0; i < block->count; i++) {
-    const struct ir_stmt *stmt = block->at[i];
-    if (stmt->kind == IR_LET && type_is_integer(stmt->var->type) && mentions_any(stmt->value, &period->from)) list_push(period->p->scratch, &period->from, stmt->var);
-    find_periods(period, &stmt->body);
-    find_periods(period, &stmt->otherwise);
-  }
+  if (by < 2 || by > LONGEST || d->period % by == 0 || !depends(d, e->args[0])) return;
+  int64_t both = d->period;
+  while (both % by) both += d->period;
+  if (both <= LONGEST) d->period = both;
 }
 
 // After how many iterations a buffer that is chosen by the loop's counter comes again: the numbers that remainders of it are taken by.
 static int64_t period_of(struct prover *p, const struct node *node) {
-  struct period period = {.p = p, .period = 1};
+  struct dependence d = {.p = p, .period = 1};
   if (!node->has_shared || !node->has_sync) return 1;
-  list_push(p->scratch, &period.from, node->stmt->var);
-  find_periods(&period, &node->stmt->body);
-  ir_visit_block(&node->stmt->body, find_period, &period);
-  return period.period;
+  list_push(p->scratch, &d.on, node->stmt->var);
+  add_dependent(&d, &node->stmt->body);
+  ir_visit_block(&node->stmt->body, find_period, &d);
+  return d.period;
+}
+
+static void find_dependent(struct ir_expr *e, void *state) {
+  struct dependence *d = state;
+  bool is_shuffle = op_table[e->op].rule == RULE_SHUFFLE, is_load = (e->op == OP_LOAD || e->op == OP_LOAD_FLAT) && e->mem->space == SPACE_SHARED;
+  for (uint32_t i = 0; (is_load || is_shuffle) && i < e->count; i++)
+    if ((is_load || i != 1) && depends(d, e->args[i])) d->is_found = true;
+}
+
+// Whether a place in shared memory, a mask, a source lane, or a condition or bound around such depends on these variables.
+static void find_dependent_nodes(struct dependence *d, const struct list *nodes) {
+  for (uint32_t i = 0; i < nodes->count && !d->is_found; i++) {
+    const struct node *node = nodes->at[i];
+    const struct ir_stmt *stmt = node->stmt;
+    if (!node->has_shared && !node->has_collective) continue;
+    if (stmt->value) ir_visit_expr(stmt->value, find_dependent, d);
+    if ((stmt->kind == IR_IF || stmt->kind == IR_SYNCWARP) && depends(d, stmt->value)) d->is_found = true;
+    if (stmt->kind == IR_FOR && (depends(d, stmt->lo) || depends(d, stmt->hi))) d->is_found = true;
+    for (uint32_t k = 0; stmt->mem && stmt->mem->space == SPACE_SHARED && k < stmt->indices.count; k++) d->is_found |= depends(d, stmt->indices.at[k]);
+    find_dependent_nodes(d, &node->body);
+    find_dependent_nodes(d, &node->otherwise);
+  }
+}
+
+// Whether iterations differ in what they do to shared memory and in their collectives.
+static bool iterations_differ(struct prover *p, const struct node *node) {
+  struct dependence d = {.p = p, .period = 1};
+  list_push(p->scratch, &d.on, node->stmt->var);
+  for (uint32_t i = 0; i < node->sets.count; i++)
+    if (!type_is_float(((struct ir_var *)node->sets.at[i])->type)) list_push(p->scratch, &d.on, node->sets.at[i]);
+  add_dependent(&d, &node->stmt->body);
+  find_dependent_nodes(&d, &node->body);
+  return d.is_found;
 }
 
 // Runs the body until what the variables hold at its head says what they hold at its end. Where every iteration passes a block barrier, only
@@ -397,13 +448,14 @@ static void run_for(struct prover *p, struct node *node) {
   prove_clean(p, lo, "a loop's bound");
   prove_clean(p, hi, "a loop's bound");
   if (!is_relevant && !node->has_local && !p->has_poison && node->only_float_sets) return; // nothing to see
-  if (is_relevant && value_is_known(lo) && value_is_known(hi)) {
+  if (is_relevant && !p->is_never_exact && value_is_known(lo) && value_is_known(hi)) {
     int64_t lo_lo, lo_hi, hi_lo, hi_hi, trips;
     value_bounds(p, lo, &lo_lo, &lo_hi);
     value_bounds(p, hi, &hi_lo, &hi_hi);
     bool is_countable = !__builtin_sub_overflow(hi_hi, lo_lo, &trips);
     uint64_t step = (uint64_t)node->size * p->threads;
-    if (is_countable && (trips <= 0 || (uint64_t)trips <= EXACT_WORK / step || (trips <= EXACT_TRIPS && (uint64_t)trips <= 8 * EXACT_WORK / step))) {
+    bool is_known = !lo->known && !hi->known; // else threads leave one by one, and what they hold matters
+    if (is_countable && (trips <= 1 || !is_known || iterations_differ(p, node)) && (trips <= 1 || (uint64_t)trips <= (trips <= EXACT_TRIPS ? EXACT_FEW_WORK : EXACT_WORK) / step)) {
       run_exactly(p, node, lo, hi);
       return;
     }
@@ -549,20 +601,28 @@ bool proof_run(struct arena *arena, const struct ir_kernel *kernel, struct ir_en
     list_push(arena, &proof->faults, fault);
     return false;
   }
-  arena_init(&scratch);
-  struct prover *p = arena_new(&scratch, struct prover);
-  p->arena = arena;
-  p->scratch = &scratch;
-  p->kernel = kernel;
-  p->entry = entry;
-  p->proof = proof;
-  p->limit = limit ? limit : DEFAULT_FAULTS;
-  p->is_enumerated = has_shared(entry) || needs_proof(&entry->body);
-  p->threads = p->is_enumerated ? (uint32_t)threads : 1;
-  p->warps = (p->threads + 31) / 32;
-  p->sets = (p->threads + 63) / 64;
-  begin(p);
-  collect(p);
-  arena_destroy(&scratch);
+  for (int round = 0; round < 2; round++) { // a second time without loops as they would run, where they are too long
+    arena_init(&scratch);
+    struct prover *p = arena_new(&scratch, struct prover);
+    p->arena = arena;
+    p->scratch = &scratch;
+    p->kernel = kernel;
+    p->entry = entry;
+    p->proof = proof;
+    p->limit = limit ? limit : DEFAULT_FAULTS;
+    p->is_never_exact = round == 1;
+    p->is_enumerated = has_shared(entry) || needs_proof(&entry->body);
+    p->threads = p->is_enumerated ? (uint32_t)threads : 1;
+    p->warps = (p->threads + 31) / 32;
+    p->sets = (p->threads + 63) / 64;
+    begin(p);
+    collect(p);
+    uint64_t work = proof->work + p->work;
+    bool is_too_large = p->work > MOST_WORK || scratch.total > MOST_MEMORY;
+    arena_destroy(&scratch);
+    if (round == 0 && is_too_large) *proof = (struct proof){0};
+    proof->work = work;
+    if (!is_too_large) break;
+  }
   return proof->faults.count == 0;
 }

@@ -341,8 +341,8 @@ static bool binary_loop(enum op op, bool is_unsigned64, uint32_t n, const int64_
 }
 #undef EACH
 
-// All operands known. Threads for which the operation has no value (a machine division by zero) get 0 and poison.
-static const struct av *known_op(struct prover *p, enum op op, enum type type, const struct av *const *args, uint32_t count) {
+// Threads for which the operation has no value (a machine division by zero) get 0 and poison.
+static const struct av *compute_known(struct prover *p, enum op op, enum type type, const struct av *const *args, uint32_t count) {
   bool is_number = true;
   for (uint32_t i = 0; i < count; i++) is_number &= !args[i]->known;
   uint32_t n = is_number ? 1 : p->threads;
@@ -379,6 +379,27 @@ static const struct av *known_op(struct prover *p, enum op op, enum type type, c
   if (!undefined) return v;
   p->has_poison = true;
   return value_poisoned(p, v, undefined, p->current);
+}
+
+// All operands known. What the latest operations gave is kept: loops do the same again.
+static const struct av *known_op(struct prover *p, enum op op, enum type type, const struct av *const *args, uint32_t count) {
+  struct known_result key = {.op = op, .type = type, .from = args[0]->type};
+  uint64_t hash = (uint64_t)op * 64 + (uint64_t)type;
+  bool is_number = true;
+  for (uint32_t i = 0; i < count && i < 3; i++) {
+    key.known[i] = args[i]->known;
+    key.number[i] = args[i]->known ? 0 : args[i]->number;
+    is_number &= !args[i]->known;
+    hash = (hash ^ (uintptr_t)key.known[i] ^ (uint64_t)key.number[i]) * UINT64_C(0x9e3779b97f4a7c15);
+  }
+  if (is_number || count > 3) return compute_known(p, op, type, args, count);
+  struct known_result *kept = &p->known[hash >> 56];
+  bool is_it = kept->value && kept->op == op && kept->type == type && kept->from == key.from;
+  for (uint32_t i = 0; i < 3; i++) is_it &= kept->known[i] == key.known[i] && kept->number[i] == key.number[i];
+  if (is_it) return kept->value;
+  key.value = compute_known(p, op, type, args, count);
+  if (!key.value->poison) *kept = key;
+  return key.value;
 }
 
 // --- symbol + known ---------------------------------------------------------------------------------------------------
