@@ -126,14 +126,31 @@ static void emit_butterfly(struct emitter *e, struct ir_expr *mask, uint32_t ext
   }
 }
 
-// Down over the first `extent` of the lanes counted by `place`: afterwards the lane at place 0 has the value of all.
+static void find_division(struct ir_expr *e, void *state) {
+  bool divides = e->op == OP_DIV || e->op == OP_MOD || e->op == OP_QUO || e->op == OP_REM;
+  if (divides && type_is_integer(e->type)) *(bool *)state = true;
+}
+
+// Whether the backend may turn the combine into branches: those of an integer division depend on its operands.
+static bool combine_may_branch(const struct ir_reducer *reducer) {
+  bool may = false;
+  ir_visit_block(&reducer->combine.lets, find_division, &may);
+  for (uint32_t k = 0; k < reducer->combine.results.count; k++) ir_visit_expr(reducer->combine.results.at[k], find_division, &may);
+  return may;
+}
+
+// Down over the first `extent` of the lanes counted by `place`: afterwards the lane at place 0 has the value of all. What a lane past the
+// end gives goes through the combine and is dropped behind it, unless branches could depend on it: then it is dropped before.
 static void emit_down(struct emitter *e, struct ir_expr *mask, uint32_t steps_extent, struct ir_expr *place, struct ir_expr *end, struct ir_expr **values) {
   struct ir_expr **others = arena_array(e->arena, struct ir_expr *, e->count), **sums = arena_array(e->arena, struct ir_expr *, e->count);
+  bool drops_before = end && combine_may_branch(e->reducer);
   for (uint32_t offset = 1; offset < steps_extent; offset *= 2) {
+    struct ir_expr *inside = end ? binary(e, OP_LT, binary(e, OP_ADD, place, number(e, offset)), end) : NULL;
     for (uint32_t k = 0; k < e->count; k++) others[k] = shuffle(e, OP_SHFL_DOWN, mask, values[k], ir_int(e->arena, TYPE_U32, offset), "other");
+    for (uint32_t k = 0; drops_before && k < e->count; k++) others[k] = let(e, "other", ir_select(e->arena, inside, others[k], values[k]));
     combine(e, values, others, sums);
     for (uint32_t k = 0; k < e->count; k++) {
-      if (end) sums[k] = ir_select(e->arena, binary(e, OP_LT, binary(e, OP_ADD, place, number(e, offset)), end), sums[k], values[k]);
+      if (end) sums[k] = ir_select(e->arena, inside, sums[k], values[k]);
       values[k] = let(e, "part", sums[k]);
     }
   }
