@@ -207,9 +207,16 @@ static const struct av *eval_select(struct prover *p, struct ir_expr *e) {
   return value_op(p, OP_SELECT, e->type, args, 3);
 }
 
+// The backend tests whether the operands of a 64-bit division fit 32 bits, and branches.
+static bool is_branching_division(const struct ir_expr *e) {
+  bool divides = e->op == OP_DIV || e->op == OP_MOD || e->op == OP_QUO || e->op == OP_REM;
+  return divides && type_is_integer(e->type) && type_bits(e->type) == 64 && e->args[1]->op != OP_CONST;
+}
+
 static const struct av *eval_op(struct prover *p, struct ir_expr *e) {
   const struct av *few[4], **args = e->count <= 4 ? few : arena_array(p->scratch, const struct av *, e->count);
   for (uint32_t i = 0; i < e->count; i++) args[i] = prove_eval(p, e->args[i]);
+  if (p->has_poison && is_branching_division(e)) prove_clean(p, args[0], "an operand of a 64-bit division"), prove_clean(p, args[1], "an operand of a 64-bit division");
   return value_op(p, e->op, e->type, args, e->count);
 }
 

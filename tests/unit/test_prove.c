@@ -77,6 +77,12 @@ Test(prove, rejects_poison_as_a_condition) {
 Test(prove, rejects_poison_as_a_mask) {
   expect_proof("mask", "24 1 1", "", OWN LET("m", "u32", "shfl_xor(16777215:u32, 16777215:u32, 8:u32)") LET("a", "f32", "shfl_xor(m, x, 4:u32)") STORE("a"), "lane 16 uses, as a mask");
 }
+Test(prove, rejects_poison_as_an_operand_of_a_division_that_becomes_a_branch) {
+#define DIVIDE(a) LET("x", "i64", "cast.i64(add(" THREAD ", 1:i32))") LET("o", "i64", "shfl_xor(16777215:u32, x, 8:u32)") LET("g", "bool", "lt(" THREAD ", 16:i32)") LET("q", "i64", "rem(x, " a ")") \
+    "store_flat B[" THREAD "] = cast.f32(select(g, q, x))\n"
+  expect_proof("division", "24 1 1", "", DIVIDE("o"), "lane 16 uses, as an operand of a 64-bit division");
+  expect_proof("division", "24 1 1", "", DIVIDE("select(g, o, x)"), NULL);
+}
 Test(prove, follows_poison_through_a_variable) {
   expect_proof("loop", "11 1 1", "",
                "var s: f32 = load_flat(A, " THREAD ")\nfor r: i32 in 0:i32 .. block.x:i32 unroll never {\n" DOWN("a", "s", "2047", "1") "set s = add(s, a)\n}\nif eq(" THREAD ", 10:i32) {\n" STORE("s") "}\n",
