@@ -9,11 +9,13 @@
 //   let z = load_flat(s, sub(63, thread.x))           barrier
 //                                                     let z = load_flat(s, sub(63, thread.x))
 //
-// Requires LEVEL_PROGRAM without ALLREDUCE. Keeps every statement but block and warp barriers, and their order. The proof of prove.h names two accesses
-// that nothing orders: a block barrier goes in front of the second, outside the conditions that only some threads meet. Then, from the
-// last to the first, a barrier goes where the program is proved without it; one that alone orders two accesses is not tried. Where memory of
-// the device is stored to and read elsewhere in the same entry, all stay: nothing is proved about it. Faults that no barrier
-// mends are left to pass `prove`. Costs a proof, and one for each barrier placed or tried.
+// Requires LEVEL_PROGRAM without ALLREDUCE. Keeps every statement but block and warp barriers, and their
+// order. The proof of prove.h names two accesses that nothing orders: a block barrier goes in front of the
+// second, outside the conditions that only some threads meet. Then, from the last to the first, a barrier
+// goes where the program is proved without it; one that alone orders two accesses is not tried. Where memory
+// of the device is stored to and read elsewhere in the same entry, all stay: nothing is proved about it.
+// Faults that no barrier mends are left to pass `prove`. Costs a proof, and one for each barrier placed or
+// tried.
 #include "passes/prove.h"
 
 enum { MOST_PLACED = 64 };
@@ -28,44 +30,53 @@ static bool has_shared_memory(const struct ir_entry *entry) {
 static bool has_barrier(const struct list *block) {
   for (uint32_t i = 0; i < block->count; i++) {
     const struct ir_stmt *stmt = block->at[i];
-    if (stmt->kind == IR_BARRIER || stmt->kind == IR_SYNCWARP || has_barrier(&stmt->body) || has_barrier(&stmt->otherwise)) return true;
+    if (stmt->kind == IR_BARRIER || stmt->kind == IR_SYNCWARP || has_barrier(&stmt->body) ||
+        has_barrier(&stmt->otherwise))
+      return true;
   }
   return false;
 }
 
-// --- Memory of the device -------------------------------------------------------------------------------------------
+// --- Memory of the device ----------------------------------------------------------------------------
 
 struct exchange {
   const struct list *body;
   bool is_found;
 };
 
-static bool is_stored_elsewhere(const struct list *block, const struct ir_mem *mem, const struct ir_expr *index) {
+static bool is_stored_elsewhere(const struct list *block, const struct ir_mem *mem,
+                                const struct ir_expr *index) {
   for (uint32_t i = 0; i < block->count; i++) {
     const struct ir_stmt *stmt = block->at[i];
     bool stores = (stmt->kind == IR_STORE || stmt->kind == IR_STORE_WIDE) && stmt->mem == mem;
-    if (stores && (!index || !stmt->is_flat || stmt->kind == IR_STORE_WIDE || !ir_equal(stmt->indices.at[0], index))) return true;
-    if (is_stored_elsewhere(&stmt->body, mem, index) || is_stored_elsewhere(&stmt->otherwise, mem, index)) return true;
+    if (stores &&
+        (!index || !stmt->is_flat || stmt->kind == IR_STORE_WIDE || !ir_equal(stmt->indices.at[0], index)))
+      return true;
+    if (is_stored_elsewhere(&stmt->body, mem, index) || is_stored_elsewhere(&stmt->otherwise, mem, index))
+      return true;
   }
   return false;
 }
 
 static void find_exchange(struct ir_expr *e, void *state) {
   struct exchange *x = state;
-  if ((e->op != OP_LOAD && e->op != OP_LOAD_FLAT) || e->mem->space != SPACE_GLOBAL || !e->mem->is_output) return;
+  if ((e->op != OP_LOAD && e->op != OP_LOAD_FLAT) || e->mem->space != SPACE_GLOBAL || !e->mem->is_output)
+    return;
   x->is_found |= is_stored_elsewhere(x->body, e->mem, e->op == OP_LOAD_FLAT ? e->args[0] : NULL);
 }
 
 static void find_wide_exchange(const struct list *block, struct exchange *x) {
   for (uint32_t i = 0; i < block->count; i++) {
     const struct ir_stmt *stmt = block->at[i];
-    if (stmt->kind == IR_LOAD_WIDE && stmt->mem->space == SPACE_GLOBAL && stmt->mem->is_output) x->is_found |= is_stored_elsewhere(x->body, stmt->mem, NULL);
+    if (stmt->kind == IR_LOAD_WIDE && stmt->mem->space == SPACE_GLOBAL && stmt->mem->is_output)
+      x->is_found |= is_stored_elsewhere(x->body, stmt->mem, NULL);
     find_wide_exchange(&stmt->body, x);
     find_wide_exchange(&stmt->otherwise, x);
   }
 }
 
-// Whether threads may pass values on through memory of the device: it is read in another place than it is stored to.
+// Whether threads may pass values on through memory of the device: it is read in another place than it is
+// stored to.
 static bool uses_device_memory(const struct ir_entry *entry) {
   struct exchange x = {.body = &entry->body};
   ir_visit_block(&entry->body, find_exchange, &x);
@@ -73,7 +84,7 @@ static bool uses_device_memory(const struct ir_entry *entry) {
   return x.is_found;
 }
 
-// --- Placing --------------------------------------------------------------------------------------------------------
+// --- Placing -----------------------------------------------------------------------------------------
 
 static const struct proof_fault *first_race(const struct proof *proof) {
   for (uint32_t i = 0; i < proof->faults.count; i++) {
@@ -83,15 +94,24 @@ static const struct proof_fault *first_race(const struct proof *proof) {
   return NULL;
 }
 
-static bool refuse(struct pass_context *context, const struct ir_entry *entry, const struct proof_fault *fault) {
-  if (context->is_from_ir) diag_error(context->diag, ERROR_IR_VERIFY, fault->range, "entry '%s', %s: %s, and no barrier can stand there", entry->name, fault->statement, fault->message);
-  else diag_internal(context->diag, "barriers", fault->range, "entry '%s', %s: %s, and no barrier can stand there", entry->name, fault->statement, fault->message);
-  if (fault->other_message && fault->other.line) diag_note(context->diag, fault->other, "%s", fault->other_message);
+static bool refuse(struct pass_context *context, const struct ir_entry *entry,
+                   const struct proof_fault *fault) {
+  if (context->is_from_ir)
+    diag_error(context->diag, ERROR_IR_VERIFY, fault->range,
+               "entry '%s', %s: %s, and no barrier can stand there", entry->name, fault->statement,
+               fault->message);
+  else
+    diag_internal(context->diag, "barriers", fault->range,
+                  "entry '%s', %s: %s, and no barrier can stand there", entry->name, fault->statement,
+                  fault->message);
+  if (fault->other_message && fault->other.line)
+    diag_note(context->diag, fault->other, "%s", fault->other_message);
   return false;
 }
 
 // Puts a barrier in front of the second access of each race; *proof is that of the result.
-static bool place_missing(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry, struct proof *proof) {
+static bool place_missing(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry,
+                          struct proof *proof) {
   proof_run(context->arena, kernel, entry, 0, proof);
   for (uint32_t placed = 0; first_race(proof); placed++) {
     const struct proof_fault *race = first_race(proof);
@@ -104,10 +124,11 @@ static bool place_missing(struct pass_context *context, struct ir_kernel *kernel
   return true;
 }
 
-// --- Dropping -------------------------------------------------------------------------------------------------------
+// --- Dropping ----------------------------------------------------------------------------------------
 
 // Stops where the proofs have cost much: a needless barrier is slow, not wrong.
-static void drop_needless(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry, const struct proof *proof) {
+static void drop_needless(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry,
+                          const struct proof *proof) {
   uint64_t spent = proof->work;
   for (uint32_t i = proof->barriers.count; i-- > 0 && spent < MOST_WORK;) {
     const struct proof_barrier *barrier = proof->barriers.at[i];
@@ -115,7 +136,8 @@ static void drop_needless(struct pass_context *context, struct ir_kernel *kernel
     if (barrier->is_required) continue;
     struct ir_stmt *stmt = barrier->block->at[barrier->place];
     list_remove(barrier->block, barrier->place);
-    if (!proof_run(context->arena, kernel, entry, 1, &without)) list_insert(context->arena, barrier->block, barrier->place, stmt);
+    if (!proof_run(context->arena, kernel, entry, 1, &without))
+      list_insert(context->arena, barrier->block, barrier->place, stmt);
     spent += without.work;
   }
 }

@@ -1,37 +1,51 @@
 // prove: what code generation relies on.
 //
-//   let other = shfl_down(0x7ff, x, 1)                  proved for every thread: its lane is in the mask, the mask is the same in all
-//   store_flat B[i] = select(lt(lane, 10), ...)         lanes that it names, all of them come, and what is stored is none that a lane
+//   let other = shfl_down(0x7ff, x, 1)                  proved for every thread: its lane is in the mask, the
+//   mask is the same in all store_flat B[i] = select(lt(lane, 10), ...)         lanes that it names, all of
+//   them come, and what is stored is none that a lane
 //                                                       outside the mask gave
 //
-// Requires LEVEL_PROGRAM without ALLREDUCE. Changes nothing. Every shuffle, barrier, index into shared or local memory and access of
-// shared memory is followed for all threads of the block (prove.h); what cannot be proved is an internal error, or the user's where the IR
-// came as text. Costs a few operations a statement and thread; nothing for entries that have none of these.
+// Requires LEVEL_PROGRAM without ALLREDUCE. Changes nothing. Every shuffle, barrier, index into shared or
+// local memory and access of shared memory is followed for all threads of the block (prove.h); what cannot be
+// proved is an internal error, or the user's where the IR came as text. Costs a few operations a statement
+// and thread; nothing for entries that have none of these.
 #include "passes/prove.h"
 
 #include <string.h>
 
-static void report(struct pass_context *context, const struct ir_entry *entry, const struct proof_fault *fault) {
-  if (context->is_from_ir) diag_error(context->diag, ERROR_IR_VERIFY, fault->range, "entry '%s', %s: %s", entry->name, fault->statement, fault->message);
-  else diag_internal(context->diag, "prove", fault->range, "entry '%s', %s: %s", entry->name, fault->statement, fault->message);
-  if (fault->other_message && fault->other.line) diag_note(context->diag, fault->other, "%s", fault->other_message);
+static void report(struct pass_context *context, const struct ir_entry *entry,
+                   const struct proof_fault *fault) {
+  if (context->is_from_ir)
+    diag_error(context->diag, ERROR_IR_VERIFY, fault->range, "entry '%s', %s: %s", entry->name,
+               fault->statement, fault->message);
+  else
+    diag_internal(context->diag, "prove", fault->range, "entry '%s', %s: %s", entry->name, fault->statement,
+                  fault->message);
+  if (fault->other_message && fault->other.line)
+    diag_note(context->diag, fault->other, "%s", fault->other_message);
 }
 
-// --- The proof, for a person ----------------------------------------------------------------------------------------
+// --- The proof, for a person -------------------------------------------------------------------------
 
 static bool is_same_mask(const struct proof_collective *a, const struct proof_collective *b) {
-  return strcmp(a->name, b->name) == 0 && a->range.line == b->range.line && a->range.column == b->range.column && a->has_segments == b->has_segments &&
-         (a->masks == b->masks || (a->masks && b->masks && memcmp(a->masks, b->masks, sizeof *a->masks * a->warps) == 0));
+  return strcmp(a->name, b->name) == 0 && a->range.line == b->range.line &&
+         a->range.column == b->range.column && a->has_segments == b->has_segments &&
+         (a->masks == b->masks ||
+          (a->masks && b->masks && memcmp(a->masks, b->masks, sizeof *a->masks * a->warps) == 0));
 }
 
 static void explain_masks(const struct proof_collective *c, struct text *out) {
   const char *separator = ": mask";
   for (uint32_t warp = 0, end; c->masks && warp < c->warps; warp = end) {
     for (end = warp + 1; end < c->warps && c->masks[end] == c->masks[warp];) end++;
-    if (c->masks[warp]) text_printf(out, "%s 0x%08x", separator, c->masks[warp]);
-    else text_printf(out, "%s none", separator);
-    if (end == warp + 1 && c->warps > 1) text_printf(out, " in warp %u", warp);
-    else if (c->warps > 1) text_printf(out, " in warps %u to %u", warp, end - 1);
+    if (c->masks[warp])
+      text_printf(out, "%s 0x%08x", separator, c->masks[warp]);
+    else
+      text_printf(out, "%s none", separator);
+    if (end == warp + 1 && c->warps > 1)
+      text_printf(out, " in warp %u", warp);
+    else if (c->warps > 1)
+      text_printf(out, " in warps %u to %u", warp, end - 1);
     separator = ",";
   }
   if (c->has_segments) text_puts(out, ", and others for other segments");

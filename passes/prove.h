@@ -1,13 +1,14 @@
-// What a block's threads do together, proved for all of them at once: masks of collectives, control flow around them, indices into
-// shared and local memory, races on shared memory. The engine is prove_*.c; passes `prove` and `barriers` and whoever wants to
-// show a proof ask it here.
+// What a block's threads do together, proved for all of them at once: masks of collectives, control flow
+// around them, indices into shared and local memory, races on shared memory. The engine is prove_*.c; passes
+// `prove` and `barriers` and whoever wants to show a proof ask it here.
 #ifndef RED_PASSES_PROVE_H
 #define RED_PASSES_PROVE_H
 
 #include "compiler/pass.h"
 
 enum proof_kind {
-  PROOF_MASK,      // a mask that lacks its own lane, names absent lanes, or differs between lanes that name each other
+  PROOF_MASK, // a mask that lacks its own lane, names absent lanes, or differs between lanes that name each
+              // other
   PROOF_DIVERGENT, // a collective that not every thread that it waits for reaches
   PROOF_POISON,    // a use of what a shuffle read from a lane outside its mask
   PROOF_BOUNDS,    // an index that may leave its object
@@ -33,8 +34,8 @@ struct proof_collective {
   const char *name;
   struct range range;
   uint32_t warps;
-  const uint32_t *masks;   // of each warp, 0 for one that does not come here; NULL for a block barrier
-  bool has_segments;       // several masks a warp: `masks` has that of the first lane
+  const uint32_t *masks; // of each warp, 0 for one that does not come here; NULL for a block barrier
+  bool has_segments;     // several masks a warp: `masks` has that of the first lane
 };
 
 // A block or warp barrier.
@@ -53,8 +54,9 @@ struct proof {
 
 // Whether there is anything to prove: shared or local memory, a shuffle or a barrier.
 bool proof_is_needed(const struct ir_entry *entry);
-// Analyses an entry at LEVEL_PROGRAM without ALLREDUCE, up to `limit` faults (0: a default). What `proof` points to lives in `arena`.
-// Returns whether it is proved.
-bool proof_run(struct arena *arena, const struct ir_kernel *kernel, struct ir_entry *entry, uint32_t limit, struct proof *proof);
+// Analyses an entry at LEVEL_PROGRAM without ALLREDUCE, up to `limit` faults (0: a default). What `proof`
+// points to lives in `arena`. Returns whether it is proved.
+bool proof_run(struct arena *arena, const struct ir_kernel *kernel, struct ir_entry *entry, uint32_t limit,
+               struct proof *proof);
 
 #endif

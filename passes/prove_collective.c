@@ -1,12 +1,12 @@
 // Shuffles, warp barriers, block barriers: who takes part, and what a shuffle gives to whom.
 //
-// A mask must name its own lane, only lanes that exist and come, and the same lanes as the masks of those that it names. What a lane
-// gets from one outside its mask is poison: harmless until it is used.
+// A mask must name its own lane, only lanes that exist and come, and the same lanes as the masks of those
+// that it names. What a lane gets from one outside its mask is poison: harmless until it is used.
 #include "passes/prove_engine.h"
 
 #include <string.h>
 
-// --- Who takes part -------------------------------------------------------------------------------------------------
+// --- Who takes part ----------------------------------------------------------------------------------
 
 static uint32_t lanes_of_warp(const struct prover *p, uint32_t warp) {
   uint32_t left = p->threads - warp * 32;
@@ -25,8 +25,11 @@ static bool is_split(struct prover *p, uint32_t warp, uint32_t lane, uint32_t ma
     for (uint32_t other = 0; other < 32; other++) {
       if (!(mask >> other & 1) || other == lane) continue;
       if (!u->source || u->source[warp * 32 + other] != u->source[warp * 32 + lane])
-        return prove_fault(p, PROOF_DIVERGENT, NULL, NULL, "%s stands under a condition or in a loop that may differ between %s and lane %u, which its mask 0x%08x names",
-                           p->current->collective, prove_thread_name(p, warp * 32 + lane), other, mask), true;
+        return prove_fault(p, PROOF_DIVERGENT, NULL, NULL,
+                           "%s stands under a condition or in a loop that may differ between %s and lane %u, "
+                           "which its mask 0x%08x names",
+                           p->current->collective, prove_thread_name(p, warp * 32 + lane), other, mask),
+               true;
     }
   }
   return false;
@@ -38,24 +41,36 @@ static bool check_masks(struct prover *p, const struct av *mask) {
   if (!node->masks) node->masks = arena_array(p->arena, uint32_t, p->warps);
   node->is_reached = true;
   prove_clean(p, mask, "a mask");
-  if (!value_is_known(mask)) return prove_fault(p, PROOF_MASK, NULL, NULL, "the mask of %s cannot be told from the thread's number", node->collective);
+  if (!value_is_known(mask))
+    return prove_fault(p, PROOF_MASK, NULL, NULL, "the mask of %s cannot be told from the thread's number",
+                       node->collective);
   for (uint32_t warp = 0; warp < p->warps; warp++) {
     uint32_t exist = lanes_of_warp(p, warp), here = threads_warp(&p->may, warp) & exist, seen = 0;
     for (uint32_t lane = 0; lane < 32; lane++) {
       if (!(here >> lane & 1)) continue;
       uint32_t m = (uint32_t)value_at(mask, warp * 32 + lane);
       const char *name = node->collective;
-      if (!seen) node->masks[warp] = m;
-      else if (m != node->masks[warp]) node->has_segments = true;
+      if (!seen)
+        node->masks[warp] = m;
+      else if (m != node->masks[warp])
+        node->has_segments = true;
       if (seen >> lane & 1) continue; // checked with the first lane that names it
-      if (!(m >> lane & 1)) return prove_fault(p, PROOF_MASK, NULL, NULL, "%s executes %s and is not in its own mask 0x%08x", prove_thread_name(p, warp * 32 + lane), name, m);
+      if (!(m >> lane & 1))
+        return prove_fault(p, PROOF_MASK, NULL, NULL, "%s executes %s and is not in its own mask 0x%08x",
+                           prove_thread_name(p, warp * 32 + lane), name, m);
       if (m & ~exist)
-        return prove_fault(p, PROOF_MASK, NULL, NULL, "the mask 0x%08x of %s names lane %u of warp %u, which the block does not have", m, name, (uint32_t)__builtin_ctz(m & ~exist), warp);
+        return prove_fault(p, PROOF_MASK, NULL, NULL,
+                           "the mask 0x%08x of %s names lane %u of warp %u, which the block does not have", m,
+                           name, (uint32_t)__builtin_ctz(m & ~exist), warp);
       if (m & ~here)
-        return prove_fault(p, PROOF_DIVERGENT, NULL, NULL, "the mask 0x%08x of %s names %s, which does not come here", m, name, lane_name(p, warp, m & ~here));
+        return prove_fault(p, PROOF_DIVERGENT, NULL, NULL,
+                           "the mask 0x%08x of %s names %s, which does not come here", m, name,
+                           lane_name(p, warp, m & ~here));
       for (uint32_t other = 0; other < 32; other++)
         if (m >> other & 1 && (uint32_t)value_at(mask, warp * 32 + other) != m)
-          return prove_fault(p, PROOF_MASK, NULL, NULL, "%s has the mask 0x%08x at %s, lane %u of the same mask has 0x%08x", prove_thread_name(p, warp * 32 + lane), m, name, other,
+          return prove_fault(p, PROOF_MASK, NULL, NULL,
+                             "%s has the mask 0x%08x at %s, lane %u of the same mask has 0x%08x",
+                             prove_thread_name(p, warp * 32 + lane), m, name, other,
                              (uint32_t)value_at(mask, warp * 32 + other));
       if (is_split(p, warp, lane, m)) return false;
       seen |= m;
@@ -64,7 +79,7 @@ static bool check_masks(struct prover *p, const struct av *mask) {
   return true;
 }
 
-// --- Shuffles -------------------------------------------------------------------------------------------------------
+// --- Shuffles ----------------------------------------------------------------------------------------
 
 // The lane that `lane` reads, over a whole warp.
 static uint32_t source_lane(enum op op, uint32_t lane, uint32_t operand) {
@@ -77,7 +92,8 @@ static uint32_t source_lane(enum op op, uint32_t lane, uint32_t operand) {
 }
 
 // A source that is not known: every lane that it may be has to be in the mask.
-static const struct av *shuffle_unknown(struct prover *p, struct ir_expr *e, const struct av *mask, const struct av *value) {
+static const struct av *shuffle_unknown(struct prover *p, struct ir_expr *e, const struct av *mask,
+                                        const struct av *value) {
   int64_t lo, hi;
   struct threads *poison = NULL;
   for (uint32_t t = 0; t < p->threads; t++) {
@@ -87,7 +103,8 @@ static const struct av *shuffle_unknown(struct prover *p, struct ir_expr *e, con
   }
   for (uint32_t t = 0; value->poison && t < p->threads; t++) {
     bool reaches = false;
-    for (uint32_t u = t / 32 * 32; u < t / 32 * 32 + 32 && u < p->threads; u++) reaches |= threads_has(value->poison, u);
+    for (uint32_t u = t / 32 * 32; u < t / 32 * 32 + 32 && u < p->threads; u++)
+      reaches |= threads_has(value->poison, u);
     if (!reaches) continue;
     if (!poison) poison = threads_new(p);
     threads_add(poison, t);
@@ -120,7 +137,8 @@ const struct av *prove_shuffle(struct prover *p, struct ir_expr *e) {
   static const char *const names[] = {"shfl_down", "shfl_xor", "shfl_idx"};
   int64_t lo, hi;
   p->current->collective = names[e->op == OP_SHFL_DOWN ? 0 : e->op == OP_SHFL_XOR ? 1 : 2];
-  const struct av *mask = prove_eval(p, e->args[0]), *value = prove_eval(p, e->args[1]), *operand = prove_eval(p, e->args[2]);
+  const struct av *mask = prove_eval(p, e->args[0]), *value = prove_eval(p, e->args[1]),
+                  *operand = prove_eval(p, e->args[2]);
   bool is_good = check_masks(p, mask);
   prove_clean(p, operand, "the lane or offset of a shuffle");
   value_bounds(p, value, &lo, &hi);
@@ -132,7 +150,8 @@ const struct av *prove_shuffle(struct prover *p, struct ir_expr *e) {
   for (uint32_t t = 0; t < p->threads; t++) {
     from[t] = (uint16_t)t;
     if (!threads_has(&p->may, t)) continue;
-    uint32_t m = (uint32_t)value_at(mask, t), lane = source_lane(e->op, t % 32, (uint32_t)value_at(operand, t));
+    uint32_t m = (uint32_t)value_at(mask, t),
+             lane = source_lane(e->op, t % 32, (uint32_t)value_at(operand, t));
     bool is_outside = !(m >> lane & 1);
     if (!is_outside) from[t] = (uint16_t)(t / 32 * 32 + lane);
     if (!is_outside && !(value->poison && threads_has(value->poison, from[t]))) continue;
@@ -144,14 +163,15 @@ const struct av *prove_shuffle(struct prover *p, struct ir_expr *e) {
   return value_poisoned(p, moved(p, e->op, value, from), poison, origin);
 }
 
-// --- Barriers -------------------------------------------------------------------------------------------------------
+// --- Barriers ----------------------------------------------------------------------------------------
 
 void prove_syncwarp(struct prover *p, struct ir_expr *mask) {
   p->current->collective = "syncwarp";
   const struct av *value = prove_eval(p, mask);
   if (!check_masks(p, value)) return;
   uint32_t *masks = arena_array(p->scratch, uint32_t, p->threads);
-  for (uint32_t t = 0; t < p->threads; t++) masks[t] = threads_has(&p->may, t) ? (uint32_t)value_at(value, t) : 0;
+  for (uint32_t t = 0; t < p->threads; t++)
+    masks[t] = threads_has(&p->may, t) ? (uint32_t)value_at(value, t) : 0;
   memory_syncwarp(p, masks);
 }
 
@@ -160,7 +180,8 @@ void prove_barrier(struct prover *p) {
   p->current->is_reached = true;
   for (uint32_t t = 0; t < p->threads; t++) {
     if (threads_has(&p->may, t)) continue;
-    prove_fault(p, PROOF_DIVERGENT, NULL, NULL, "%s of the block does not come to this barrier", prove_thread_name(p, t));
+    prove_fault(p, PROOF_DIVERGENT, NULL, NULL, "%s of the block does not come to this barrier",
+                prove_thread_name(p, t));
     return;
   }
   for (uint32_t i = 0; i < p->unknown_count; i++) {
@@ -169,7 +190,9 @@ void prove_barrier(struct prover *p) {
     bool same = u->source != NULL;
     for (uint32_t t = 1; same && t < p->threads; t++) same = u->source[t] == u->source[0];
     if (same) continue;
-    prove_fault(p, PROOF_DIVERGENT, NULL, NULL, "this barrier stands under a condition or in a loop that may differ between threads of the block");
+    prove_fault(
+        p, PROOF_DIVERGENT, NULL, NULL,
+        "this barrier stands under a condition or in a loop that may differ between threads of the block");
     return;
   }
   memory_barrier(p);

@@ -1,9 +1,10 @@
-// The parts of the proof engine. prove_value.c: what is known of a value in every thread; prove_evaluate.c: expressions; prove_collective.c:
-// masks and shuffles; prove_memory.c: words of shared memory; prove_run.c: statements.
+// The parts of the proof engine. prove_value.c, prove_known.c and prove_operation.c: what is known of a value in every
+// thread; prove_evaluate.c: expressions; prove_collective.c: masks and shuffles; prove_memory.c: words of shared memory;
+// prove_nodes.c: what statements are before they run; prove_run.c: statements.
 //
-// All threads run at once. A value is a uniform unknown (a symbol, numbered by its expression) plus a number known for each
-// thread; or it varies in an unknown way, and then at most it is known which threads hold the same. A condition that is known splits
-// the threads; one that is not leaves it open whether they come.
+// All threads run at once. A value is a uniform unknown (a symbol, numbered by its expression) plus a number
+// known for each thread; or it varies in an unknown way, and then at most it is known which threads hold the
+// same. A condition that is known splits the threads; one that is not leaves it open whether they come.
 #ifndef RED_PASSES_PROVE_ENGINE_H
 #define RED_PASSES_PROVE_ENGINE_H
 
@@ -11,20 +12,27 @@
 
 enum { PROVE_THREADS = 1024, PROVE_SETS = PROVE_THREADS / 64, PROVE_WARPS = PROVE_THREADS / 32 };
 
-// --- Sets of threads ------------------------------------------------------------------------------------------------
+// --- Sets of threads ---------------------------------------------------------------------------------
 
 struct threads {
   uint64_t bits[PROVE_SETS];
 };
-static inline bool threads_has(const struct threads *s, uint32_t t) { return s->bits[t / 64] >> (t % 64) & 1; }
-static inline void threads_add(struct threads *s, uint32_t t) { s->bits[t / 64] |= UINT64_C(1) << (t % 64); }
-static inline uint32_t threads_warp(const struct threads *s, uint32_t warp) { return (uint32_t)(s->bits[warp / 2] >> (warp % 2 * 32)); }
+static inline bool threads_has(const struct threads *s, uint32_t t) {
+  return s->bits[t / 64] >> (t % 64) & 1;
+}
+static inline void threads_add(struct threads *s, uint32_t t) {
+  s->bits[t / 64] |= UINT64_C(1) << (t % 64);
+}
+static inline uint32_t threads_warp(const struct threads *s, uint32_t warp) {
+  return (uint32_t)(s->bits[warp / 2] >> (warp % 2 * 32));
+}
 
-// --- Values ---------------------------------------------------------------------------------------------------------
+// --- Values ------------------------------------------------------------------------------------------
 
 struct node;
 
-// Immutable. `type` is the expression's; numbers are extended as arith.h does. Of a float only symbols are kept.
+// Immutable. `type` is the expression's; numbers are extended as arith.h does. Of a float only symbols are
+// kept.
 struct av {
   enum type type;
   bool is_varying;       // nothing below but `source`; else wrap(symbol + number or known[t])
@@ -41,9 +49,9 @@ struct symbol {
   enum op op;
   enum type type;
   uint32_t args[3];
-  int64_t number;    // CONST: its value; BLOCK: dimension; VAR: a unique number
-  int64_t multiple;  // divides the value, at least 1
-  uint32_t next;     // of its bucket
+  int64_t number;   // CONST: its value; BLOCK: dimension; VAR: a unique number
+  int64_t multiple; // divides the value, at least 1
+  uint32_t next;    // of its bucket
 };
 
 // The value of a variable now, and of an immutable one its expression.
@@ -66,7 +74,7 @@ struct unknown {
   bool truth;
 };
 
-// --- Statements -----------------------------------------------------------------------------------------------------
+// --- Statements --------------------------------------------------------------------------------------
 
 struct node {
   struct ir_stmt *stmt;
@@ -88,11 +96,11 @@ struct node {
   const char *collective;
 };
 
-// --- Memory ---------------------------------------------------------------------------------------------------------
+// --- Memory ------------------------------------------------------------------------------------------
 
 enum { NOBODY = 0xffff, MANY = 0xfffe };
 struct word {
-  uint32_t epoch;                // of what follows but `level`
+  uint32_t epoch;                 // of what follows but `level`
   uint32_t write_time, read_time; // as struct memory's time; the latest
   uint32_t reader_lanes;          // where reader_warp is a warp
   uint16_t writer, reader_warp;
@@ -107,7 +115,7 @@ struct far_access {
   bool is_write;
   const struct av *index;
   struct threads who;
-  int64_t lo, hi; // words
+  int64_t lo, hi;      // words
   int64_t least, most; // of what is known of the index, its symbol left out
   const struct node *node;
 };
@@ -119,14 +127,15 @@ struct object {
 
 struct memory {
   uint32_t epoch, previous;
-  bool has_passed;      // a block barrier, since a loop last said false
-  struct node *barrier; // that ended `previous`; NULL: not one alone
-  struct word **words;  // one an object; NULL: local or of launch-time size
+  bool has_passed;        // a block barrier, since a loop last said false
+  struct node *barrier;   // that ended `previous`; NULL: not one alone
+  struct word **words;    // one an object; NULL: local or of launch-time size
   struct far_access *far; // latest first
-  uint32_t *order; // [thread][lane]: accesses of that lane before this time are ordered before the thread's; NULL: no SYNCWARP
+  uint32_t *order; // [thread][lane]: accesses of that lane before this time are ordered before the thread's;
+                   // NULL: no SYNCWARP
 };
 
-// --- The state ------------------------------------------------------------------------------------------------------
+// --- The state ---------------------------------------------------------------------------------------
 
 // An operation on known numbers and what it gave.
 struct known_result {
@@ -138,7 +147,7 @@ struct known_result {
 };
 
 struct prover {
-  struct arena *arena;  // of results
+  struct arena *arena; // of results
   struct arena *scratch;
   const struct ir_kernel *kernel;
   struct ir_entry *entry;
@@ -165,51 +174,98 @@ struct prover {
   uint32_t object_count;
   struct memory memory;
   uint32_t epochs, time;
-  uint64_t work; // statements times threads
-  struct known_result known[256]; // by hash
+  uint64_t work;                       // statements times threads
+  struct known_result known[256];      // by hash
   const struct av *opaque[TYPE_COUNT]; // data of which nothing is known
-  bool has_poison; // some value was, at some time
+  bool has_poison;                     // some value was, at some time
   struct {
     const int64_t *a, *b, *both;
   } combined[4]; // the latest results of sources joined
   uint32_t combined_next;
 };
 
+// prove_value.c, for the arithmetic
+struct av *value_new(struct prover *p, enum type type);
+// symbol + number, or + known where that is not NULL, within bounds.
+const struct av *value_affine(struct prover *p, enum type type, uint32_t base, int64_t number,
+                              const int64_t *known, int64_t lo, int64_t hi);
+const struct av *value_known_or_number(struct prover *p, enum type type,
+                                       const int64_t *known); // a number where all are equal
+bool value_is_same(const struct prover *p, const struct av *a, const struct av *b);
+bool bounds_fit(enum type type, int64_t lo, int64_t hi);
+void value_known_bounds(const struct prover *p, const int64_t *known, int64_t *lo, int64_t *hi);
+uint32_t symbol_find(struct prover *p, const struct symbol *s); // the one that is equal, or a new one
+uint32_t symbol_of_value(struct prover *p, const struct av *v); // one for a uniform value as a whole
+uint32_t symbol_of_number(struct prover *p, enum type type, int64_t number);
+uint32_t symbol_of_op(struct prover *p, enum op op, enum type type, uint32_t a, uint32_t b, int64_t multiple);
+int64_t prove_gcd(int64_t a, int64_t b);
+
+// prove_known.c: an operation whose operands are known in every thread
+const struct av *value_known_op(struct prover *p, enum op op, enum type type, const struct av *const *args,
+                                uint32_t count);
+
+// prove_operation.c
+const struct av *value_op(struct prover *p, enum op op, enum type type, const struct av *const *args,
+                          uint32_t count);
+
 // prove_value.c
 const struct av *value_number(struct prover *p, enum type type, int64_t number);
 const struct av *value_uniform(struct prover *p, enum type type, int64_t lo, int64_t hi); // a new symbol
 const struct av *value_counter(struct prover *p, enum type type, int64_t multiple); // a new symbol, from 0 on
 const struct av *value_block(struct prover *p, enum type type, uint32_t dimension, int64_t hi);
-const struct av *value_varying(struct prover *p, enum type type, int64_t lo, int64_t hi, const int64_t *source);
+const struct av *value_varying(struct prover *p, enum type type, int64_t lo, int64_t hi,
+                               const int64_t *source);
 const struct av *value_known(struct prover *p, enum type type, const int64_t *known);
-const struct av *value_op(struct prover *p, enum op op, enum type type, const struct av *const *args, uint32_t count);
-const struct av *value_poisoned(struct prover *p, const struct av *v, const struct threads *poison, const struct node *origin);
+const struct av *value_poisoned(struct prover *p, const struct av *v, const struct threads *poison,
+                                const struct node *origin);
 const struct av *value_bounded(struct prover *p, const struct av *v, int64_t lo, int64_t hi); // intersected
 void value_bounds(struct prover *p, const struct av *v, int64_t *lo, int64_t *hi);
-// What a loop may carry that had `before` at its head and `after` at its end; `before` itself where that says it already. Symbols from
-// `since` on were made in the loop.
-const struct av *value_widen(struct prover *p, const struct av *before, const struct av *after, uint32_t since);
+// What a loop may carry that had `before` at its head and `after` at its end; `before` itself where that says
+// it already. Symbols from `since` on were made in the loop.
+const struct av *value_widen(struct prover *p, const struct av *before, const struct av *after,
+                             uint32_t since);
 // The same with a new symbol, for another iteration.
 const struct av *value_refresh(struct prover *p, const struct av *v, uint32_t since);
 int64_t value_multiple(const struct prover *p, uint32_t symbol);
 void type_bounds(enum type type, int64_t *lo, int64_t *hi);
-static inline bool value_is_uniform(const struct av *v) { return !v->is_varying && !v->known; }
-static inline bool value_is_known(const struct av *v) { return !v->is_varying && !v->base; }
-static inline int64_t value_at(const struct av *v, uint32_t t) { return v->known ? v->known[t] : v->number; }
-// Threads with equal entries hold equal values: of values together; NULL with *is_opaque, or NULL where all are the same.
+static inline bool value_is_uniform(const struct av *v) {
+  return !v->is_varying && !v->known;
+}
+static inline bool value_is_known(const struct av *v) {
+  return !v->is_varying && !v->base;
+}
+static inline int64_t value_at(const struct av *v, uint32_t t) {
+  return v->known ? v->known[t] : v->number;
+}
+// Threads with equal entries hold equal values: of values together; NULL with *is_opaque, or NULL where all
+// are the same.
 const int64_t *value_sources(struct prover *p, const struct av *const *args, uint32_t count, bool *is_opaque);
 struct threads *threads_new(struct prover *p);
+
+// prove_nodes.c
+void prove_new_nodes(struct prover *p, struct list *block, struct node *parent, struct list *out);
+void prove_number_var(struct prover *p, struct ir_var *var);
+// Whether a block has a shuffle or a barrier.
+bool prove_is_collective(const struct list *block);
+// After how many iterations a buffer that is chosen by the loop's counter comes again: a common multiple of
+// the numbers that remainders of it are taken by; 1 where there are none.
+int64_t loop_period(struct prover *p, const struct node *node);
+// Whether iterations differ in what they do to shared memory and in their collectives.
+bool loop_iterations_differ(struct prover *p, const struct node *node);
 
 // prove_evaluate.c
 const struct av *prove_eval(struct prover *p, struct ir_expr *e);
 // What a load of so many neighbours gives, with the checks of the access.
-const struct av *prove_loaded(struct prover *p, struct ir_mem *mem, enum type type, const struct av *const *indices, uint32_t count, bool is_flat, uint32_t elements);
+const struct av *prove_loaded(struct prover *p, struct ir_mem *mem, enum type type,
+                              const struct av *const *indices, uint32_t count, bool is_flat,
+                              uint32_t elements);
 // Adds the bounds that `condition` being `truth` gives; take them back by setting fact_count to what it was.
 void prove_assume(struct prover *p, struct ir_expr *condition, bool truth);
-// Whether an expression has its value whenever it is evaluated: no memory, no other lane, no variable that changes.
+// Whether an expression has its value whenever it is evaluated: no memory, no other lane, no variable that
+// changes.
 bool prove_is_constant_in_time(struct ir_expr *e);
-bool prove_fault(struct prover *p, enum proof_kind kind, const struct node *other, const char *other_message, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+bool prove_fault(struct prover *p, enum proof_kind kind, const struct node *other, const char *other_message,
+                 const char *format, ...) __attribute__((format(printf, 5, 6)));
 // Reports where a thread that is here holds poison.
 void prove_clean(struct prover *p, const struct av *v, const char *what);
 const char *prove_thread_name(struct prover *p, uint32_t t);
@@ -221,8 +277,10 @@ void prove_barrier(struct prover *p);
 
 // prove_memory.c
 void memory_begin(struct prover *p);
-// Checks bounds of `count` elements from the index on, and for shared memory records and checks the access. Returns the flat index.
-const struct av *memory_access(struct prover *p, struct ir_mem *mem, const struct av *const *indices, uint32_t rank, bool is_flat, bool is_write, uint32_t count);
+// Checks bounds of `count` elements from the index on, and for shared memory records and checks the access.
+// Returns the flat index.
+const struct av *memory_access(struct prover *p, struct ir_mem *mem, const struct av *const *indices,
+                               uint32_t rank, bool is_flat, bool is_write, uint32_t count);
 void memory_barrier(struct prover *p);
 void memory_syncwarp(struct prover *p, const uint32_t *masks);
 struct memory memory_copy(struct prover *p, const struct memory *m);

@@ -9,7 +9,7 @@ const char *prove_thread_name(struct prover *p, uint32_t t) {
   return arena_printf(p->scratch, "lane %u of warp %u", t % 32, t / 32);
 }
 
-// --- Faults ---------------------------------------------------------------------------------------------------------
+// --- Faults ------------------------------------------------------------------------------------------
 
 // Where a barrier in front of this statement would be passed by all threads of the block.
 static void find_place(const struct node *node, struct proof_fault *fault) {
@@ -38,7 +38,8 @@ static const char *statement_name(struct prover *p, const struct ir_stmt *s) {
   return name ? arena_printf(p->arena, "%s '%s'", kind, name) : kind;
 }
 
-bool prove_fault(struct prover *p, enum proof_kind kind, const struct node *other, const char *other_message, const char *format, ...) {
+bool prove_fault(struct prover *p, enum proof_kind kind, const struct node *other, const char *other_message,
+                 const char *format, ...) {
   struct node *node = p->current;
   if (p->is_stopped || node->faults & 1u << kind) return false;
   node->faults |= 1u << kind;
@@ -64,14 +65,18 @@ void prove_clean(struct prover *p, const struct av *v, const char *what) {
   if (!v->poison) return;
   for (uint32_t t = 0; t < p->threads; t++) {
     if (!threads_has(&p->may, t) || !threads_has(v->poison, t)) continue;
-    prove_fault(p, PROOF_POISON, v->origin, "the value comes from here", "%s uses, as %s, a value that a lane outside its mask gave or that no operation has", prove_thread_name(p, t), what);
+    prove_fault(p, PROOF_POISON, v->origin, "the value comes from here",
+                "%s uses, as %s, a value that a lane outside its mask gave or that no operation has",
+                prove_thread_name(p, t), what);
     return;
   }
 }
 
-// --- Facts ----------------------------------------------------------------------------------------------------------
+// --- Facts -------------------------------------------------------------------------------------------
 
-static bool is_number_type(enum type type) { return type_is_integer(type); }
+static bool is_number_type(enum type type) {
+  return type_is_integer(type);
+}
 
 static void add_fact(struct prover *p, const struct ir_expr *e, int64_t lo, int64_t hi) {
   if (e->op == OP_CONST) return;
@@ -103,12 +108,15 @@ static void assume_equal(struct prover *p, struct ir_expr *a, struct ir_expr *b)
 }
 
 static struct ir_expr *definition(const struct prover *p, struct ir_expr *e) {
-  while (e->op == OP_VAR && e->var->mark && e->var->mark <= p->slot_count && p->slots[e->var->mark - 1].definition) e = p->slots[e->var->mark - 1].definition;
+  while (e->op == OP_VAR && e->var->mark && e->var->mark <= p->slot_count &&
+         p->slots[e->var->mark - 1].definition)
+    e = p->slots[e->var->mark - 1].definition;
   return e;
 }
 
 static void find_changing(struct ir_expr *e, void *state) {
-  bool changes = e->op == OP_LOAD || e->op == OP_LOAD_FLAT || op_table[e->op].rule == RULE_SHUFFLE || (e->op == OP_VAR && e->var->kind == VAR_MUTABLE);
+  bool changes = e->op == OP_LOAD || e->op == OP_LOAD_FLAT || op_table[e->op].rule == RULE_SHUFFLE ||
+                 (e->op == OP_VAR && e->var->kind == VAR_MUTABLE);
   if (changes) *(bool *)state = true;
 }
 
@@ -131,8 +139,12 @@ void prove_assume(struct prover *p, struct ir_expr *condition, bool truth) {
   case OP_LE: truth ? assume_less(p, a, b, 0) : assume_less(p, b, a, 1); return;
   case OP_GT: truth ? assume_less(p, b, a, 1) : assume_less(p, a, b, 0); return;
   case OP_GE: truth ? assume_less(p, b, a, 0) : assume_less(p, a, b, 1); return;
-  case OP_EQ: if (truth) assume_equal(p, a, b); return;
-  case OP_NE: if (!truth) assume_equal(p, a, b); return;
+  case OP_EQ:
+    if (truth) assume_equal(p, a, b);
+    return;
+  case OP_NE:
+    if (!truth) assume_equal(p, a, b);
+    return;
   default: return;
   }
 }
@@ -140,13 +152,15 @@ void prove_assume(struct prover *p, struct ir_expr *condition, bool truth) {
 static const struct av *apply_facts(struct prover *p, const struct ir_expr *e, const struct av *v) {
   for (uint32_t i = 0; i < p->fact_count; i++) {
     const struct fact *fact = &p->facts[i];
-    bool is_it = fact->expr == e || (fact->expr->op == e->op && (e->op != OP_VAR || fact->expr->var == e->var) && ir_equal(fact->expr, e));
+    bool is_it =
+        fact->expr == e || (fact->expr->op == e->op && (e->op != OP_VAR || fact->expr->var == e->var) &&
+                            ir_equal(fact->expr, e));
     if (is_it) v = value_bounded(p, v, fact->lo, fact->hi);
   }
   return v;
 }
 
-// --- Leaves ---------------------------------------------------------------------------------------------------------
+// --- Leaves ------------------------------------------------------------------------------------------
 
 static const struct av *eval_constant(struct prover *p, const struct ir_expr *e) {
   int64_t bits;
@@ -170,9 +184,11 @@ static const struct av *eval_block(struct prover *p, const struct ir_expr *e) {
 }
 
 // A value of memory: the same where it is read from the same place, if nothing changes it meanwhile.
-static const struct av *loaded(struct prover *p, const struct ir_mem *mem, enum type type, const struct av *const *indices, uint32_t count) {
+static const struct av *loaded(struct prover *p, const struct ir_mem *mem, enum type type,
+                               const struct av *const *indices, uint32_t count) {
   int64_t lo, hi;
-  bool is_opaque = mem->space == SPACE_LOCAL || (mem->space == SPACE_GLOBAL && mem->is_output), is_uniform = !is_opaque;
+  bool is_opaque = mem->space == SPACE_LOCAL || (mem->space == SPACE_GLOBAL && mem->is_output),
+       is_uniform = !is_opaque;
   const int64_t *source = NULL;
   for (uint32_t i = 0; i < count; i++) is_uniform &= value_is_uniform(indices[i]);
   type_bounds(type, &lo, &hi);
@@ -187,13 +203,15 @@ static const struct av *eval_load(struct prover *p, struct ir_expr *e) {
   return prove_loaded(p, e->mem, e->type, indices, e->count, e->op == OP_LOAD_FLAT, 1);
 }
 
-const struct av *prove_loaded(struct prover *p, struct ir_mem *mem, enum type type, const struct av *const *indices, uint32_t count, bool is_flat, uint32_t elements) {
+const struct av *prove_loaded(struct prover *p, struct ir_mem *mem, enum type type,
+                              const struct av *const *indices, uint32_t count, bool is_flat,
+                              uint32_t elements) {
   for (uint32_t i = 0; i < count; i++) prove_clean(p, indices[i], "an index");
   if (mem->space != SPACE_GLOBAL) memory_access(p, mem, indices, count, is_flat, false, elements);
   return loaded(p, mem, type, indices, count);
 }
 
-// --- Operations -------------------------------------------------------------------------------------------------------
+// --- Operations --------------------------------------------------------------------------------------
 
 static const struct av *eval_select(struct prover *p, struct ir_expr *e) {
   const struct av *args[3] = {prove_eval(p, e->args[0])};
@@ -214,9 +232,12 @@ static bool is_branching_division(const struct ir_expr *e) {
 }
 
 static const struct av *eval_op(struct prover *p, struct ir_expr *e) {
-  const struct av *few[4], **args = e->count <= 4 ? few : arena_array(p->scratch, const struct av *, e->count);
+  const struct av *few[4],
+      **args = e->count <= 4 ? few : arena_array(p->scratch, const struct av *, e->count);
   for (uint32_t i = 0; i < e->count; i++) args[i] = prove_eval(p, e->args[i]);
-  if (p->has_poison && is_branching_division(e)) prove_clean(p, args[0], "an operand of a 64-bit division"), prove_clean(p, args[1], "an operand of a 64-bit division");
+  if (p->has_poison && is_branching_division(e))
+    prove_clean(p, args[0], "an operand of a 64-bit division"),
+        prove_clean(p, args[1], "an operand of a 64-bit division");
   return value_op(p, e->op, e->type, args, e->count);
 }
 

@@ -1,16 +1,17 @@
 // Words of shared memory: who touched them since the last barrier, and whether anything wrote them.
 //
-// A word remembers its last writer and its readers of this epoch; a block barrier begins a new one. Within an epoch two accesses of
-// different threads are ordered only by warp barriers, of which every thread keeps, for each lane of its warp, up to when that lane's
-// accesses are before its own. Accesses whose words are known up to a symbol are kept as a list and compared with their symbols' common
-// factor; a store among them counts as writing all the words that it may reach.
+// A word remembers its last writer and its readers of this epoch; a block barrier begins a new one. Within an
+// epoch two accesses of different threads are ordered only by warp barriers, of which every thread keeps, for
+// each lane of its warp, up to when that lane's accesses are before its own. Accesses whose words are known
+// up to a symbol are kept as a list and compared with their symbols' common factor; a store among them counts
+// as writing all the words that it may reach.
 #include "passes/prove_engine.h"
 
 #include <string.h>
 
 enum { NEVER, PERHAPS, SURELY };
 
-// --- Objects --------------------------------------------------------------------------------------------------------
+// --- Objects -----------------------------------------------------------------------------------------
 
 // Elements that the layout spans; -1: not a number.
 static int64_t object_size(const struct ir_mem *mem) {
@@ -20,7 +21,8 @@ static int64_t object_size(const struct ir_mem *mem) {
     if (!ir_is_const(dim) || !ir_is_const(stride)) return -1;
     if (dim->integer <= 0) return 0;
     int64_t size = stride->integer < 0 ? -stride->integer : stride->integer;
-    if (__builtin_mul_overflow(dim->integer - 1, size, &step) || __builtin_add_overflow(last, step, &last)) return -1;
+    if (__builtin_mul_overflow(dim->integer - 1, size, &step) || __builtin_add_overflow(last, step, &last))
+      return -1;
   }
   return last + 1;
 }
@@ -48,7 +50,7 @@ static uint32_t object_of(const struct prover *p, const struct ir_mem *mem) {
   return p->object_count;
 }
 
-// --- Order ----------------------------------------------------------------------------------------------------------
+// --- Order -------------------------------------------------------------------------------------------
 
 // Whether what thread `first` did at `time` is before what `second` does now.
 static bool is_ordered(const struct prover *p, uint32_t first, uint32_t time, uint32_t second) {
@@ -59,7 +61,8 @@ static bool is_ordered(const struct prover *p, uint32_t first, uint32_t time, ui
 static bool are_readers_ordered(const struct prover *p, const struct word *w, uint32_t t) {
   if (w->reader_warp == MANY) return false;
   for (uint32_t lanes = w->reader_lanes; lanes; lanes &= lanes - 1)
-    if (!is_ordered(p, (uint32_t)w->reader_warp * 32 + (uint32_t)__builtin_ctz(lanes), w->read_time, t)) return false;
+    if (!is_ordered(p, (uint32_t)w->reader_warp * 32 + (uint32_t)__builtin_ctz(lanes), w->read_time, t))
+      return false;
   return true;
 }
 
@@ -74,12 +77,19 @@ static void forget(struct word *w, uint32_t epoch) {
   w->reader_lanes = w->write_time = w->read_time = 0;
 }
 
-static const struct node *node_at(const struct prover *p, uint32_t place) { return p->nodes.at[place]; }
+static const struct node *node_at(const struct prover *p, uint32_t place) {
+  return p->nodes.at[place];
+}
 
-static uint16_t node_place(const struct node *node) { return (uint16_t)node->number; }
+static uint16_t node_place(const struct node *node) {
+  return (uint16_t)node->number;
+}
 
-static bool report_race(struct prover *p, const struct ir_mem *mem, const char *what, uint32_t t, const char *did, const struct node *other) {
-  return prove_fault(p, PROOF_RACE, other, "the other access is here", "%s %s of '%s' that another thread %s, with no barrier between", prove_thread_name(p, t), what, mem->name, did);
+static bool report_race(struct prover *p, const struct ir_mem *mem, const char *what, uint32_t t,
+                        const char *did, const struct node *other) {
+  return prove_fault(p, PROOF_RACE, other, "the other access is here",
+                     "%s %s of '%s' that another thread %s, with no barrier between", prove_thread_name(p, t),
+                     what, mem->name, did);
 }
 
 static void note_required(struct prover *p, const struct word *w, uint32_t t, bool is_write) {
@@ -87,7 +97,7 @@ static void note_required(struct prover *p, const struct word *w, uint32_t t, bo
   if (conflicts && w->epoch == p->memory.previous && p->memory.barrier) p->memory.barrier->is_required = true;
 }
 
-// --- Known words ----------------------------------------------------------------------------------------------------
+// --- Known words -------------------------------------------------------------------------------------
 
 static void touch(struct prover *p, uint32_t object, int64_t place, uint32_t t, bool is_write, bool is_sure) {
   struct word *w = &p->memory.words[object][place];
@@ -96,10 +106,13 @@ static void touch(struct prover *p, uint32_t object, int64_t place, uint32_t t, 
     if (w->epoch) note_required(p, w, t, is_write);
     forget(w, p->memory.epoch);
   }
-  bool is_written = w->writer != NOBODY && w->writer != t && (w->writer == MANY || !is_ordered(p, w->writer, w->write_time, t));
-  if (is_written) report_race(p, mem, is_write ? "writes a word" : "reads a word", t, "wrote", node_at(p, w->writer_node));
+  bool is_written = w->writer != NOBODY && w->writer != t &&
+                    (w->writer == MANY || !is_ordered(p, w->writer, w->write_time, t));
+  if (is_written)
+    report_race(p, mem, is_write ? "writes a word" : "reads a word", t, "wrote", node_at(p, w->writer_node));
   if (is_write) {
-    if (!is_written && has_other_reader(w, t) && !are_readers_ordered(p, w, t)) report_race(p, mem, "writes a word", t, "read", node_at(p, w->reader_node));
+    if (!is_written && has_other_reader(w, t) && !are_readers_ordered(p, w, t))
+      report_race(p, mem, "writes a word", t, "read", node_at(p, w->reader_node));
     w->writer = (uint16_t)t;
     w->write_time = p->time;
     w->writer_node = node_place(p->current);
@@ -107,19 +120,31 @@ static void touch(struct prover *p, uint32_t object, int64_t place, uint32_t t, 
     return;
   }
   if (w->level == NEVER || (w->level == PERHAPS && is_sure))
-    prove_fault(p, PROOF_UNWRITTEN, NULL, NULL, "%s reads element %lld of '%s', which %s wrote", prove_thread_name(p, t), (long long)place, mem->name, w->level == NEVER ? "nothing" : "perhaps nothing");
-  if (w->reader_warp == NOBODY) w->reader_warp = (uint16_t)(t / 32);
-  else if (w->reader_warp != t / 32) w->reader_warp = MANY;
+    prove_fault(p, PROOF_UNWRITTEN, NULL, NULL, "%s reads element %lld of '%s', which %s wrote",
+                prove_thread_name(p, t), (long long)place, mem->name,
+                w->level == NEVER ? "nothing" : "perhaps nothing");
+  if (w->reader_warp == NOBODY)
+    w->reader_warp = (uint16_t)(t / 32);
+  else if (w->reader_warp != t / 32)
+    w->reader_warp = MANY;
   w->reader_lanes |= 1u << t % 32;
   w->read_time = p->time;
   w->reader_node = node_place(p->current);
 }
 
-// --- Words known up to a symbol -----------------------------------------------------------------------------------------
+// --- Words known up to a symbol ----------------------------------------------------------------------
 
-static struct far_access *new_far(struct prover *p, uint32_t object, const struct av *index, bool is_write, uint32_t count) {
+static struct far_access *new_far(struct prover *p, uint32_t object, const struct av *index, bool is_write,
+                                  uint32_t count) {
   struct far_access *access = arena_new(p->scratch, struct far_access);
-  *access = (struct far_access){.epoch = p->memory.epoch, .time = p->time, .object = object, .is_write = is_write, .index = index, .who = p->may, .count = count, .node = p->current};
+  *access = (struct far_access){.epoch = p->memory.epoch,
+                                .time = p->time,
+                                .object = object,
+                                .is_write = is_write,
+                                .index = index,
+                                .who = p->may,
+                                .count = count,
+                                .node = p->current};
   value_bounds(p, index, &access->lo, &access->hi);
   access->hi += count - 1;
   access->least = INT64_MAX, access->most = INT64_MIN;
@@ -130,28 +155,22 @@ static struct far_access *new_far(struct prover *p, uint32_t object, const struc
     if (place + count - 1 > access->most) access->most = place + count - 1;
   }
   if (access->lo < 0) access->lo = 0;
-  if (p->objects[object].size >= 0 && access->hi >= p->objects[object].size) access->hi = p->objects[object].size - 1;
+  if (p->objects[object].size >= 0 && access->hi >= p->objects[object].size)
+    access->hi = p->objects[object].size - 1;
   return access;
 }
 
-static int64_t greatest_common(int64_t a, int64_t b) {
-  while (b) {
-    int64_t r = a % b;
-    a = b;
-    b = r;
-  }
-  return a;
+static int64_t modulo(int64_t x, int64_t by) {
+  return by ? ((x % by) + by) % by : x;
 }
 
-static int64_t modulo(int64_t x, int64_t by) { return by ? ((x % by) + by) % by : x; }
-
-// A thread of `b` that may meet another thread of `a` on a word, unordered; PROVE_THREADS: none. Equal symbols: where the rest is
-// equal; others: where it is equal modulo what divides both.
+// A thread of `b` that may meet another thread of `a` on a word, unordered; PROVE_THREADS: none. Equal
+// symbols: where the rest is equal; others: where it is equal modulo what divides both.
 static uint32_t find_meeting(struct prover *p, const struct far_access *a, const struct far_access *b) {
   bool is_any = a->index->is_varying || b->index->is_varying;
   int64_t by = 0;
   if (!is_any && a->index->base != b->index->base) {
-    by = greatest_common(value_multiple(p, a->index->base), value_multiple(p, b->index->base));
+    by = prove_gcd(value_multiple(p, a->index->base), value_multiple(p, b->index->base));
     is_any = by <= 1;
   }
   if (!is_any && by == 0 && (a->least > b->most || b->least > a->most)) return PROVE_THREADS;
@@ -191,15 +210,19 @@ static uint32_t find_meeting(struct prover *p, const struct far_access *a, const
 
 static void meet_far(struct prover *p, const struct far_access *now) {
   for (const struct far_access *old = p->memory.far; old; old = old->next) {
-    if (old->epoch != p->memory.epoch || old->object != now->object || !(old->is_write || now->is_write) || old->lo > now->hi || now->lo > old->hi) continue;
+    if (old->epoch != p->memory.epoch || old->object != now->object || !(old->is_write || now->is_write) ||
+        old->lo > now->hi || now->lo > old->hi)
+      continue;
     uint32_t t = find_meeting(p, old, now);
     if (t == PROVE_THREADS) continue;
-    report_race(p, p->objects[now->object].mem, now->is_write ? "may write a word" : "may read a word", t, old->is_write ? "may have written" : "may have read", old->node);
+    report_race(p, p->objects[now->object].mem, now->is_write ? "may write a word" : "may read a word", t,
+                old->is_write ? "may have written" : "may have read", old->node);
     return;
   }
   if (!now->is_write) return;
   uint32_t t = find_meeting(p, now, now); // threads of this store among themselves
-  if (t != PROVE_THREADS) report_race(p, p->objects[now->object].mem, "may write a word", t, "may write", now->node);
+  if (t != PROVE_THREADS)
+    report_race(p, p->objects[now->object].mem, "may write a word", t, "may write", now->node);
 }
 
 // A far access against words that were touched as known ones.
@@ -208,21 +231,26 @@ static void meet_words(struct prover *p, const struct far_access *now) {
   int64_t modulus = now->index->is_varying ? 1 : value_multiple(p, now->index->base);
   for (int64_t i = now->lo; words && i <= now->hi; i++) {
     const struct word *w = &words[i];
-    if (w->epoch != p->memory.epoch || (w->writer == NOBODY && !(now->is_write && w->reader_warp != NOBODY))) continue;
+    if (w->epoch != p->memory.epoch || (w->writer == NOBODY && !(now->is_write && w->reader_warp != NOBODY)))
+      continue;
     for (uint32_t t = 0; t < p->threads; t++) {
       if (!threads_has(&now->who, t)) continue;
       bool reaches = now->index->is_varying;
-      for (uint32_t k = 0; !reaches && k < now->count; k++) reaches = (i - value_at(now->index, t) - k) % modulus == 0;
-      bool is_written = reaches && w->writer != NOBODY && (w->writer == MANY || !is_ordered(p, w->writer, w->write_time, t));
+      for (uint32_t k = 0; !reaches && k < now->count; k++)
+        reaches = (i - value_at(now->index, t) - k) % modulus == 0;
+      bool is_written = reaches && w->writer != NOBODY &&
+                        (w->writer == MANY || !is_ordered(p, w->writer, w->write_time, t));
       bool is_read = reaches && now->is_write && has_other_reader(w, t) && !are_readers_ordered(p, w, t);
       if (!is_written && !is_read) continue;
-      report_race(p, p->objects[now->object].mem, now->is_write ? "may write a word" : "may read a word", t, is_written ? "wrote" : "read", node_at(p, is_written ? w->writer_node : w->reader_node));
+      report_race(p, p->objects[now->object].mem, now->is_write ? "may write a word" : "may read a word", t,
+                  is_written ? "wrote" : "read", node_at(p, is_written ? w->writer_node : w->reader_node));
       return;
     }
   }
 }
 
-// What a far access says of the words that it may reach: a store, that they are written; a load, that they have to be.
+// What a far access says of the words that it may reach: a store, that they are written; a load, that they
+// have to be.
 static void level_words(struct prover *p, const struct far_access *now, bool is_sure) {
   struct word *words = p->memory.words[now->object];
   for (int64_t i = now->lo; words && i <= now->hi; i++) {
@@ -231,26 +259,32 @@ static void level_words(struct prover *p, const struct far_access *now, bool is_
       continue;
     }
     if (words[i].level == SURELY || (words[i].level == PERHAPS && !is_sure)) continue;
-    prove_fault(p, PROOF_UNWRITTEN, NULL, NULL, "this may read element %lld of '%s', which %s wrote", (long long)i, p->objects[now->object].mem->name, words[i].level == NEVER ? "nothing" : "perhaps nothing");
+    prove_fault(p, PROOF_UNWRITTEN, NULL, NULL, "this may read element %lld of '%s', which %s wrote",
+                (long long)i, p->objects[now->object].mem->name,
+                words[i].level == NEVER ? "nothing" : "perhaps nothing");
     return;
   }
 }
 
-// --- Accesses -------------------------------------------------------------------------------------------------------
+// --- Accesses ----------------------------------------------------------------------------------------
 
-static const struct av *flatten(struct prover *p, struct ir_mem *mem, const struct av *const *indices, uint32_t rank) {
+static const struct av *flatten(struct prover *p, struct ir_mem *mem, const struct av *const *indices,
+                                uint32_t rank) {
   const struct av *sum = NULL;
   for (uint32_t d = 0; d < rank && d < mem->strides.count; d++) {
     const struct ir_expr *stride = mem->strides.at[d];
-    const struct av *step = ir_is_const(stride) ? value_number(p, indices[d]->type, stride->integer) : value_uniform(p, indices[d]->type, INT64_MIN, INT64_MAX);
-    const struct av *one = value_op(p, OP_MUL, indices[d]->type, (const struct av *const[]){indices[d], step}, 2);
+    const struct av *step = ir_is_const(stride) ? value_number(p, indices[d]->type, stride->integer)
+                                                : value_uniform(p, indices[d]->type, INT64_MIN, INT64_MAX);
+    const struct av *one =
+        value_op(p, OP_MUL, indices[d]->type, (const struct av *const[]){indices[d], step}, 2);
     sum = sum ? value_op(p, OP_ADD, sum->type, (const struct av *const[]){sum, one}, 2) : one;
   }
   return sum;
 }
 
 // Whether `count` elements from the index on lie below `size`, in every thread that is here.
-static bool check_bounds(struct prover *p, const struct ir_mem *mem, const struct av *index, int64_t size, uint32_t count) {
+static bool check_bounds(struct prover *p, const struct ir_mem *mem, const struct av *index, int64_t size,
+                         uint32_t count) {
   int64_t lo, hi;
   value_bounds(p, index, &lo, &hi);
   if (lo >= 0 && hi <= size - count) return true;
@@ -258,7 +292,9 @@ static bool check_bounds(struct prover *p, const struct ir_mem *mem, const struc
     for (uint32_t t = 0; t < p->threads; t++) {
       int64_t i = value_at(index, t);
       if (threads_has(&p->may, t) && (i < 0 || i > size - count))
-        return prove_fault(p, PROOF_BOUNDS, NULL, NULL, "%s uses index %lld of '%s', which has %lld elements", prove_thread_name(p, t), (long long)(i < 0 ? i : i + count - 1), mem->name, (long long)size);
+        return prove_fault(p, PROOF_BOUNDS, NULL, NULL, "%s uses index %lld of '%s', which has %lld elements",
+                           prove_thread_name(p, t), (long long)(i < 0 ? i : i + count - 1), mem->name,
+                           (long long)size);
     }
     return true;
   }
@@ -273,13 +309,21 @@ static bool check_bounds(struct prover *p, const struct ir_mem *mem, const struc
     }
     int64_t type_lo, type_hi;
     type_bounds(index->type, &type_lo, &type_hi);
-    if (lo > type_lo && hi < type_hi && lo - all_most + least >= 0 && hi - all_least + most <= size - count && lo >= 0) return true;
+    if (lo > type_lo && hi < type_hi && lo - all_most + least >= 0 && hi - all_least + most <= size - count &&
+        lo >= 0)
+      return true;
   }
-  if (lo == INT64_MIN || hi == INT64_MAX) return prove_fault(p, PROOF_BOUNDS, NULL, NULL, "an index of '%s', which has %lld elements, has no known bounds", mem->name, (long long)size);
-  return prove_fault(p, PROOF_BOUNDS, NULL, NULL, "an index of '%s', which has %lld elements, may be %lld to %lld", mem->name, (long long)size, (long long)lo, (long long)(hi + count - 1));
+  if (lo == INT64_MIN || hi == INT64_MAX)
+    return prove_fault(p, PROOF_BOUNDS, NULL, NULL,
+                       "an index of '%s', which has %lld elements, has no known bounds", mem->name,
+                       (long long)size);
+  return prove_fault(p, PROOF_BOUNDS, NULL, NULL,
+                     "an index of '%s', which has %lld elements, may be %lld to %lld", mem->name,
+                     (long long)size, (long long)lo, (long long)(hi + count - 1));
 }
 
-const struct av *memory_access(struct prover *p, struct ir_mem *mem, const struct av *const *indices, uint32_t rank, bool is_flat, bool is_write, uint32_t count) {
+const struct av *memory_access(struct prover *p, struct ir_mem *mem, const struct av *const *indices,
+                               uint32_t rank, bool is_flat, bool is_write, uint32_t count) {
   uint32_t object = object_of(p, mem);
   if (object == p->object_count || rank == 0) return NULL;
   const struct av *index = is_flat ? indices[0] : flatten(p, mem, indices, rank);
@@ -288,7 +332,8 @@ const struct av *memory_access(struct prover *p, struct ir_mem *mem, const struc
   if (!is_flat)
     for (uint32_t d = 0; d < rank && d < mem->dims.count; d++) {
       const struct ir_expr *dim = mem->dims.at[d];
-      if (ir_is_const(dim)) is_inside &= check_bounds(p, mem, indices[d], dim->integer, d + 1 == rank ? count : 1);
+      if (ir_is_const(dim))
+        is_inside &= check_bounds(p, mem, indices[d], dim->integer, d + 1 == rank ? count : 1);
     }
   if (is_flat && size >= 0) is_inside = check_bounds(p, mem, index, size, count);
   if (!is_inside || mem->space != SPACE_SHARED || !p->is_enumerated) return index;
@@ -301,10 +346,13 @@ const struct av *memory_access(struct prover *p, struct ir_mem *mem, const struc
     if (!p->memory.far) return index;
     struct far_access *now = new_far(p, object, index, is_write, count);
     for (const struct far_access *old = p->memory.far; old; old = old->next) {
-      if (old->epoch != p->memory.epoch || old->object != object || !(old->is_write || is_write) || old->lo > now->hi || now->lo > old->hi) continue;
+      if (old->epoch != p->memory.epoch || old->object != object || !(old->is_write || is_write) ||
+          old->lo > now->hi || now->lo > old->hi)
+        continue;
       uint32_t t = find_meeting(p, old, now);
       if (t == PROVE_THREADS) continue;
-      report_race(p, mem, is_write ? "may write a word" : "may read a word", t, old->is_write ? "may have written" : "may have read", old->node);
+      report_race(p, mem, is_write ? "may write a word" : "may read a word", t,
+                  old->is_write ? "may have written" : "may have read", old->node);
       break;
     }
     return index;
@@ -318,7 +366,7 @@ const struct av *memory_access(struct prover *p, struct ir_mem *mem, const struc
   return index;
 }
 
-// --- Barriers -------------------------------------------------------------------------------------------------------
+// --- Barriers ----------------------------------------------------------------------------------------
 
 void memory_barrier(struct prover *p) {
   p->memory.previous = p->memory.epoch;
@@ -345,7 +393,7 @@ void memory_syncwarp(struct prover *p, const uint32_t *masks) {
   }
 }
 
-// --- Branches -------------------------------------------------------------------------------------------------------
+// --- Branches ----------------------------------------------------------------------------------------
 
 struct memory memory_copy(struct prover *p, const struct memory *m) {
   struct memory copy = *m;
@@ -367,7 +415,8 @@ static bool is_listed(const struct far_access *list, const struct far_access *ac
   return list != NULL;
 }
 
-static void merge_word(struct word *into, uint32_t into_epoch, struct word other, uint32_t other_epoch, uint32_t epoch) {
+static void merge_word(struct word *into, uint32_t into_epoch, struct word other, uint32_t other_epoch,
+                       uint32_t epoch) {
   uint8_t level = into->level == other.level ? into->level : into->level || other.level ? PERHAPS : NEVER;
   if (into->epoch != into_epoch) forget(into, epoch);
   if (other.epoch != other_epoch) forget(&other, epoch);
@@ -379,7 +428,8 @@ static void merge_word(struct word *into, uint32_t into_epoch, struct word other
     if (other.write_time > into->write_time) into->write_time = other.write_time;
   }
   if (other.reader_warp != NOBODY) {
-    into->reader_warp = into->reader_warp == NOBODY || into->reader_warp == other.reader_warp ? other.reader_warp : MANY;
+    into->reader_warp =
+        into->reader_warp == NOBODY || into->reader_warp == other.reader_warp ? other.reader_warp : MANY;
     into->reader_lanes |= other.reader_lanes;
     into->reader_node = other.reader_node;
     if (other.read_time > into->read_time) into->read_time = other.read_time;
@@ -391,7 +441,8 @@ void memory_merge(struct prover *p, struct memory *into, const struct memory *ot
   bool is_one = into->epoch == other->epoch;
   into->has_passed &= other->has_passed;
   for (uint32_t i = 0; i < p->object_count; i++)
-    for (int64_t k = 0; into->words[i] && k < p->objects[i].size; k++) merge_word(&into->words[i][k], into->epoch, other->words[i][k], other->epoch, epoch);
+    for (int64_t k = 0; into->words[i] && k < p->objects[i].size; k++)
+      merge_word(&into->words[i][k], into->epoch, other->words[i][k], other->epoch, epoch);
   struct far_access *all = NULL;
   for (int round = 0; round < 2; round++) {
     const struct memory *one = round ? other : into;

@@ -1,105 +1,30 @@
 // Statements, for all threads at once.
 //
-// Conditions known for each thread split the threads; a uniform one that is not known is followed both ways, from copies of what is known
-// of memory; one that varies leaves open who comes. Loops of few iterations that touch shared memory or hold a collective run as
-// they would. Others run an iteration from what holds before, then from what any iteration may find (values widened until nothing
-// changes), twice at least, so that every pair of successive iterations has been seen.
+// Conditions known for each thread split the threads; a uniform one that is not known is followed both ways,
+// from copies of what is known of memory; one that varies leaves open who comes. Loops of few iterations that
+// touch shared memory or hold a collective run as they would. Others run an iteration from what holds before,
+// then from what any iteration may find (values widened until nothing changes), twice at least, so that every
+// pair of successive iterations has been seen.
 #include "passes/prove_engine.h"
 
 #include <string.h>
 
 enum { DEFAULT_FAULTS = 8, EXACT_TRIPS = 64 };
-// Statements times threads, about 5 ns each: of a loop that runs as it would, of one of at most EXACT_TRIPS, and of everything.
+// Statements times threads, about 5 ns each: of a loop that runs as it would, of one of at most EXACT_TRIPS,
+// and of everything.
 static const uint64_t EXACT_WORK = 1 << 18, EXACT_FEW_WORK = 1 << 21, MOST_WORK = 1 << 26;
 static const size_t MOST_MEMORY = (size_t)1 << 28; // bytes
 
 static void run_block(struct prover *p, const struct list *nodes);
 
-// --- The statements as nodes ----------------------------------------------------------------------------------------
+// --- Variables ---------------------------------------------------------------------------------------
 
-static void mark_expr(struct ir_expr *e, void *state) {
-  struct node *node = state;
-  if (op_table[e->op].rule == RULE_SHUFFLE) node->has_collective = true;
-  if ((e->op == OP_LOAD || e->op == OP_LOAD_FLAT) && e->mem->space == SPACE_SHARED) node->has_shared = true;
-  if ((e->op == OP_LOAD || e->op == OP_LOAD_FLAT) && e->mem->space == SPACE_LOCAL) node->has_local = true;
+static struct slot *slot_of(struct prover *p, const struct ir_var *var) {
+  return &p->slots[var->mark - 1];
 }
 
-static void number_var(struct prover *p, struct ir_var *var) { var->mark = ++p->slot_count; }
-
-static void add_set(struct prover *p, struct node *node, struct ir_var *var) {
-  for (uint32_t i = 0; i < node->sets.count; i++)
-    if (node->sets.at[i] == var) return;
-  list_push(p->scratch, &node->sets, var);
-}
-
-// What a block declares is none of its parent's changes.
-static void drop_own(const struct list *block, struct node *parent) {
-  parent->only_float_sets = true;
-  for (uint32_t i = 0; i < parent->sets.count; i++) {
-    const struct ir_var *var = parent->sets.at[i];
-    bool is_own = false;
-    for (uint32_t k = 0; k < block->count && !is_own; k++) {
-      const struct ir_stmt *stmt = block->at[k];
-      is_own = stmt->kind == IR_VAR && stmt->var == var;
-    }
-    if (is_own) list_remove(&parent->sets, i--);
-    else parent->only_float_sets &= type_is_float(var->type);
-  }
-}
-
-static struct node *new_node(struct prover *p, struct list *block, uint32_t place, struct node *parent);
-
-static void new_nodes(struct prover *p, struct list *block, struct node *parent, struct list *out) {
-  for (uint32_t i = 0; i < block->count; i++) {
-    struct node *child = new_node(p, block, i, parent);
-    list_push(p->scratch, out, child);
-    if (!parent) continue;
-    parent->size += child->size;
-    parent->has_shared |= child->has_shared;
-    parent->has_collective |= child->has_collective;
-    parent->has_sync |= child->has_sync;
-    parent->has_syncwarp |= child->has_syncwarp;
-    parent->has_local |= child->has_local;
-    for (uint32_t k = 0; k < child->sets.count; k++) add_set(p, parent, child->sets.at[k]);
-  }
-  if (parent) drop_own(block, parent);
-}
-
-static struct node *new_node(struct prover *p, struct list *block, uint32_t place, struct node *parent) {
-  struct ir_stmt *stmt = block->at[place];
-  struct node *node = arena_new(p->scratch, struct node);
-  node->stmt = stmt;
-  node->block = block;
-  node->place = place;
-  node->parent = parent;
-  node->size = 1;
-  node->only_float_sets = true;
-  node->number = p->nodes.count;
-  list_push(p->scratch, &p->nodes, node);
-  if (stmt->value) ir_visit_expr(stmt->value, mark_expr, node);
-  if (stmt->lo) ir_visit_expr(stmt->lo, mark_expr, node);
-  if (stmt->hi) ir_visit_expr(stmt->hi, mark_expr, node);
-  for (uint32_t i = 0; i < stmt->indices.count; i++) ir_visit_expr(stmt->indices.at[i], mark_expr, node);
-  for (uint32_t i = 0; i < stmt->inputs.count; i++) ir_visit_expr(stmt->inputs.at[i], mark_expr, node);
-  if (stmt->mem) {
-    node->has_shared |= stmt->mem->space == SPACE_SHARED;
-    node->has_local |= stmt->mem->space == SPACE_LOCAL;
-  }
-  if (stmt->kind == IR_BARRIER || stmt->kind == IR_SYNCWARP) node->has_collective = node->has_sync = true;
-  node->has_syncwarp = stmt->kind == IR_SYNCWARP;
-  if (stmt->kind == IR_SET) add_set(p, node, stmt->var);
-  else if (stmt->var) number_var(p, stmt->var);
-  for (uint32_t i = 0; i < stmt->results.count; i++) number_var(p, stmt->results.at[i]);
-  new_nodes(p, &stmt->body, node, &node->body);
-  new_nodes(p, &stmt->otherwise, node, &node->otherwise);
-  return node;
-}
-
-// --- Variables ------------------------------------------------------------------------------------------------------
-
-static struct slot *slot_of(struct prover *p, const struct ir_var *var) { return &p->slots[var->mark - 1]; }
-
-static void define(struct prover *p, const struct ir_var *var, const struct av *value, struct ir_expr *definition) {
+static void define(struct prover *p, const struct ir_var *var, const struct av *value,
+                   struct ir_expr *definition) {
   struct slot *slot = slot_of(p, var);
   slot->value = value;
   slot->definition = definition;
@@ -125,7 +50,7 @@ static void restore(struct prover *p, const struct list *vars, const struct av *
   for (uint32_t i = 0; i < vars->count; i++) slot_of(p, vars->at[i])->value = values[i];
 }
 
-// --- Control flow -----------------------------------------------------------------------------------------------------
+// --- Control flow ------------------------------------------------------------------------------------
 
 static bool is_empty(const struct prover *p, const struct threads *s) {
   for (uint32_t i = 0; i < p->sets; i++)
@@ -141,10 +66,12 @@ static bool is_same_everywhere(const struct prover *p, const int64_t *source) {
 
 // Puts a condition that is not known for each thread in force. False where they are too many.
 static bool push_unknown(struct prover *p, const struct av *condition, bool truth) {
-  if (p->unknown_count == sizeof p->unknowns / sizeof *p->unknowns) return prove_fault(p, PROOF_LIMIT, NULL, NULL, "statements are nested too deep to prove");
+  if (p->unknown_count == sizeof p->unknowns / sizeof *p->unknowns)
+    return prove_fault(p, PROOF_LIMIT, NULL, NULL, "statements are nested too deep to prove");
   bool is_uniform = value_is_uniform(condition);
   const int64_t *source = is_uniform ? NULL : condition->is_varying ? condition->source : condition->known;
-  p->unknowns[p->unknown_count++] = (struct unknown){is_uniform, source, is_uniform ? condition->base : 0, truth};
+  p->unknowns[p->unknown_count++] =
+      (struct unknown){is_uniform, source, is_uniform ? condition->base : 0, truth};
   return true;
 }
 
@@ -156,11 +83,12 @@ static struct threads those(const struct prover *p, const struct av *condition, 
   return all;
 }
 
-// The parts of a condition that must all hold, each evaluated; those known for each thread take threads away, others go in force.
-// Returns whether some part is not known.
+// The parts of a condition that must all hold, each evaluated; those known for each thread take threads away,
+// others go in force. Returns whether some part is not known.
 static bool enter_conjunction(struct prover *p, struct ir_expr *e, bool *is_divergent) {
   struct ir_expr *definition = e;
-  while (definition->op == OP_VAR && definition->var->mark && definition->var->mark <= p->slot_count && slot_of(p, definition->var)->definition)
+  while (definition->op == OP_VAR && definition->var->mark && definition->var->mark <= p->slot_count &&
+         slot_of(p, definition->var)->definition)
     definition = slot_of(p, definition->var)->definition;
   if (definition->op == OP_AND && definition->type == TYPE_BOOL && prove_is_constant_in_time(definition)) {
     bool first = enter_conjunction(p, definition->args[0], is_divergent);
@@ -172,7 +100,8 @@ static bool enter_conjunction(struct prover *p, struct ir_expr *e, bool *is_dive
     if (value->known) *is_divergent = true;
     return false;
   }
-  if (!value_is_uniform(value) && !is_same_everywhere(p, value->is_varying ? value->source : value->known)) *is_divergent = true;
+  if (!value_is_uniform(value) && !is_same_everywhere(p, value->is_varying ? value->source : value->known))
+    *is_divergent = true;
   push_unknown(p, value, true);
   return true;
 }
@@ -203,7 +132,9 @@ static void run_if(struct prover *p, struct node *node) {
   struct threads all = p->may;
   uint32_t unknowns = p->unknown_count;
   prove_clean(p, condition, "a condition");
-  int known = value_is_known(condition) && !condition->known ? condition->number != 0 : value_is_uniform(condition) ? decided(p, condition) : -1;
+  int known = value_is_known(condition) && !condition->known ? condition->number != 0
+              : value_is_uniform(condition)                  ? decided(p, condition)
+                                                             : -1;
   if (known >= 0) {
     run_side(p, node, known);
     return;
@@ -234,8 +165,10 @@ static void run_if(struct prover *p, struct node *node) {
     p->memory = other;
     other = swap;
   }
-  if (value_is_known(condition)) p->may = those(p, condition, false);
-  else push_unknown(p, condition, false);
+  if (value_is_known(condition))
+    p->may = those(p, condition, false);
+  else
+    push_unknown(p, condition, false);
   run_side(p, node, false);
   p->unknown_count = unknowns;
   p->may = all;
@@ -248,7 +181,7 @@ static void run_if(struct prover *p, struct node *node) {
   }
 }
 
-// --- Loops ------------------------------------------------------------------------------------------------------------
+// --- Loops -------------------------------------------------------------------------------------------
 
 // A loop whose trips are known for each thread: each as it is.
 static void run_exactly(struct prover *p, struct node *node, const struct av *lo, const struct av *hi) {
@@ -256,7 +189,8 @@ static void run_exactly(struct prover *p, struct node *node, const struct av *lo
   enum type type = node->stmt->var->type;
   if (lo->known || hi->known) node->is_divergent = true;
   for (int64_t trip = 0; !p->is_stopped; trip++) {
-    const struct av *place = value_op(p, OP_ADD, type, (const struct av *const[]){lo, value_number(p, type, trip)}, 2);
+    const struct av *place =
+        value_op(p, OP_ADD, type, (const struct av *const[]){lo, value_number(p, type, trip)}, 2);
     const struct av *runs = value_op(p, OP_LT, TYPE_BOOL, (const struct av *const[]){place, hi}, 2);
     p->may = all;
     p->may = those(p, runs, true);
@@ -266,110 +200,36 @@ static void run_exactly(struct prover *p, struct node *node, const struct av *lo
     run_block(p, &node->body);
     for (uint32_t i = 0; before && i < node->sets.count; i++) { // those that have left keep theirs
       struct slot *slot = slot_of(p, node->sets.at[i]);
-      if (slot->value != before[i]) slot->value = value_op(p, OP_SELECT, before[i]->type, (const struct av *const[]){runs, slot->value, before[i]}, 3);
+      if (slot->value != before[i])
+        slot->value = value_op(p, OP_SELECT, before[i]->type,
+                               (const struct av *const[]){runs, slot->value, before[i]}, 3);
     }
   }
   p->may = all;
 }
 
 // The loop variable `trip` iterations after the one with that `counter`, which counts from lo.
-static const struct av *iteration(struct prover *p, const struct av *lo, const struct av *hi, const struct av *counter, int64_t trip) {
+static const struct av *iteration(struct prover *p, const struct av *lo, const struct av *hi,
+                                  const struct av *counter, int64_t trip) {
   int64_t least, most, hi_lo, hi_hi;
   value_bounds(p, lo, &least, &most);
   value_bounds(p, hi, &hi_lo, &hi_hi);
   if (hi_hi != INT64_MIN) hi_hi--;
   if (lo->is_varying) return value_varying(p, lo->type, least, hi_hi < least ? least : hi_hi, lo->source);
-  const struct av *done = value_op(p, OP_ADD, lo->type, (const struct av *const[]){counter, value_number(p, lo->type, trip)}, 2);
+  const struct av *done =
+      value_op(p, OP_ADD, lo->type, (const struct av *const[]){counter, value_number(p, lo->type, trip)}, 2);
   const struct av *number = value_op(p, OP_ADD, lo->type, (const struct av *const[]){done, lo}, 2);
   if (!__builtin_add_overflow(least, trip, &most) && most <= hi_hi) least = most;
   return value_bounded(p, number, least, hi_hi < least ? least : hi_hi);
 }
 
-// What depends on a loop's counter, or on what the loop changes.
-struct dependence {
-  struct prover *p;
-  struct list on;   // struct ir_var: the counter, and lets made of it
-  bool is_found;
-  int64_t period;
-};
-
-static bool depends(const struct dependence *d, const struct ir_expr *e) {
-  for (uint32_t i = 0; i < d->on.count; i++)
-    if (ir_mentions(e, d->on.at[i])) return true;
-  return false;
-}
-
-// Adds the lets of a block that are made of what is there.
-static void add_dependent(struct dependence *d, const struct list *block) {
-  for (uint32_t i = 0; i < block->count; i++) {
-    const struct ir_stmt *stmt = block->at[i];
-    if (stmt->kind == IR_LET && !type_is_float(stmt->var->type) && depends(d, stmt->value)) list_push(d->p->scratch, &d->on, stmt->var);
-    add_dependent(d, &stmt->body);
-    add_dependent(d, &stmt->otherwise);
-  }
-}
-
-static void find_period(struct ir_expr *e, void *state) {
-  enum { LONGEST = 8 };
-  struct dependence *d = state;
-  if (e->count != 2 || !ir_is_const(e->args[1])) return;
-  int64_t by = e->args[1]->integer;
-  if (e->op == OP_AND && by > 0 && by < LONGEST && !(by & (by + 1))) by++;
-  else if (e->op != OP_REM && e->op != OP_MOD) return;
-  if (by < 2 || by > LONGEST || d->period % by == 0 || !depends(d, e->args[0])) return;
-  int64_t both = d->period;
-  while (both % by) both += d->period;
-  if (both <= LONGEST) d->period = both;
-}
-
-// After how many iterations a buffer that is chosen by the loop's counter comes again: the numbers that remainders of it are taken by.
-static int64_t period_of(struct prover *p, const struct node *node) {
-  struct dependence d = {.p = p, .period = 1};
-  if (!node->has_shared || !node->has_sync) return 1;
-  list_push(p->scratch, &d.on, node->stmt->var);
-  add_dependent(&d, &node->stmt->body);
-  ir_visit_block(&node->stmt->body, find_period, &d);
-  return d.period;
-}
-
-static void find_dependent(struct ir_expr *e, void *state) {
-  struct dependence *d = state;
-  bool is_shuffle = op_table[e->op].rule == RULE_SHUFFLE, is_load = (e->op == OP_LOAD || e->op == OP_LOAD_FLAT) && e->mem->space == SPACE_SHARED;
-  for (uint32_t i = 0; (is_load || is_shuffle) && i < e->count; i++)
-    if ((is_load || i != 1) && depends(d, e->args[i])) d->is_found = true;
-}
-
-// Whether a place in shared memory, a mask, a source lane, or a condition or bound around such depends on these variables.
-static void find_dependent_nodes(struct dependence *d, const struct list *nodes) {
-  for (uint32_t i = 0; i < nodes->count && !d->is_found; i++) {
-    const struct node *node = nodes->at[i];
-    const struct ir_stmt *stmt = node->stmt;
-    if (!node->has_shared && !node->has_collective) continue;
-    if (stmt->value) ir_visit_expr(stmt->value, find_dependent, d);
-    if ((stmt->kind == IR_IF || stmt->kind == IR_SYNCWARP) && depends(d, stmt->value)) d->is_found = true;
-    if (stmt->kind == IR_FOR && (depends(d, stmt->lo) || depends(d, stmt->hi))) d->is_found = true;
-    for (uint32_t k = 0; stmt->mem && stmt->mem->space == SPACE_SHARED && k < stmt->indices.count; k++) d->is_found |= depends(d, stmt->indices.at[k]);
-    find_dependent_nodes(d, &node->body);
-    find_dependent_nodes(d, &node->otherwise);
-  }
-}
-
-// Whether iterations differ in what they do to shared memory and in their collectives.
-static bool iterations_differ(struct prover *p, const struct node *node) {
-  struct dependence d = {.p = p, .period = 1};
-  list_push(p->scratch, &d.on, node->stmt->var);
-  for (uint32_t i = 0; i < node->sets.count; i++)
-    if (!type_is_float(((struct ir_var *)node->sets.at[i])->type)) list_push(p->scratch, &d.on, node->sets.at[i]);
-  add_dependent(&d, &node->stmt->body);
-  find_dependent_nodes(&d, &node->body);
-  return d.is_found;
-}
-
-// Runs the body until what the variables hold at its head says what they hold at its end. Where every iteration passes a block barrier, only
-// neighbours meet, and the counter of the next is this one's plus one; else it is any other.
+// Runs the body until what the variables hold at its head says what they hold at its end. Where every
+// iteration passes a block barrier, only neighbours meet, and the counter of the next is this one's plus one;
+// else it is any other.
 static void run_symbolically(struct prover *p, struct node *node, const struct av *lo, const struct av *hi) {
   const struct av *bounds[2] = {lo, hi};
-  bool is_relevant = node->has_shared || node->has_collective, is_uniform = value_is_uniform(lo) && value_is_uniform(hi), is_opaque;
+  bool is_relevant = node->has_shared || node->has_collective,
+       is_uniform = value_is_uniform(lo) && value_is_uniform(hi), is_opaque;
   uint32_t unknowns = p->unknown_count, since = p->symbol_count, facts = p->fact_count;
   int64_t lo_lo, lo_hi, hi_lo, hi_hi;
   value_bounds(p, lo, &lo_lo, &lo_hi);
@@ -390,12 +250,14 @@ static void run_symbolically(struct prover *p, struct node *node, const struct a
   }
   const struct av **head = save(p, &node->sets);
   if (!is_relevant) { // nothing here asks what a variable holds
-    for (uint32_t i = 0; i < node->sets.count; i++) head[i] = value_poisoned(p, opaque(p, ((struct ir_var *)node->sets.at[i])->type), head[i]->poison, head[i]->origin);
+    for (uint32_t i = 0; i < node->sets.count; i++)
+      head[i] = value_poisoned(p, opaque(p, ((struct ir_var *)node->sets.at[i])->type), head[i]->poison,
+                               head[i]->origin);
     restore(p, &node->sets, head);
   }
   // iterations from what any iteration may find; floats never matter to memory
   uint32_t general = node->only_float_sets || !is_relevant ? 1 : 0, needed = is_relevant ? 2 : 1, trip = 0;
-  int64_t period = period_of(p, node);
+  int64_t period = loop_period(p, node);
   bool had_passed = p->memory.has_passed, all_pass = true;
   const struct av *counter = value_counter(p, lo->type, period);
   for (uint32_t round = 0; !p->is_stopped; round++) {
@@ -404,8 +266,10 @@ static void run_symbolically(struct prover *p, struct node *node, const struct a
     run_block(p, &node->body);
     bool is_chained = p->memory.has_passed;
     all_pass &= is_chained;
-    if (is_chained) trip++;
-    else trip = 0, counter = value_counter(p, lo->type, period);
+    if (is_chained)
+      trip++;
+    else
+      trip = 0, counter = value_counter(p, lo->type, period);
     if (is_relevant && round == 0) needed = is_chained ? (uint32_t)period + 1 : 2;
     p->fact_count = facts;
     bool is_stable = true;
@@ -416,8 +280,10 @@ static void run_symbolically(struct prover *p, struct node *node, const struct a
       head[i] = value_refresh(p, wider, since);
     }
     restore(p, &node->sets, head);
-    if (round == 0 && is_stable) general = 1;
-    else if (round > 0) general = is_stable ? general + 1 : 0;
+    if (round == 0 && is_stable)
+      general = 1;
+    else if (round > 0)
+      general = is_stable ? general + 1 : 0;
     bool is_last = is_stable && general >= needed;
     if (merges && !has_ended) {
       ended = memory_copy(p, &p->memory);
@@ -438,7 +304,8 @@ static void run_symbolically(struct prover *p, struct node *node, const struct a
       struct slot *slot = slot_of(p, node->sets.at[i]);
       int64_t least, most;
       value_bounds(p, slot->value, &least, &most);
-      slot->value = value_poisoned(p, value_varying(p, slot->value->type, least, most, NULL), slot->value->poison, slot->value->origin);
+      slot->value = value_poisoned(p, value_varying(p, slot->value->type, least, most, NULL),
+                                   slot->value->poison, slot->value->origin);
     }
 }
 
@@ -455,7 +322,8 @@ static void run_for(struct prover *p, struct node *node) {
     bool is_countable = !__builtin_sub_overflow(hi_hi, lo_lo, &trips);
     uint64_t step = (uint64_t)node->size * p->threads;
     bool is_known = !lo->known && !hi->known; // else threads leave one by one, and what they hold matters
-    if (is_countable && (trips <= 1 || !is_known || iterations_differ(p, node)) && (trips <= 1 || (uint64_t)trips <= (trips <= EXACT_TRIPS ? EXACT_FEW_WORK : EXACT_WORK) / step)) {
+    if (is_countable && (trips <= 1 || !is_known || loop_iterations_differ(p, node)) &&
+        (trips <= 1 || (uint64_t)trips <= (trips <= EXACT_TRIPS ? EXACT_FEW_WORK : EXACT_WORK) / step)) {
       run_exactly(p, node, lo, hi);
       return;
     }
@@ -463,7 +331,7 @@ static void run_for(struct prover *p, struct node *node) {
   run_symbolically(p, node, lo, hi);
 }
 
-// --- Statements -------------------------------------------------------------------------------------------------------
+// --- Statements --------------------------------------------------------------------------------------
 
 static const struct av **eval_all(struct prover *p, const struct list *exprs) {
   const struct av **values = arena_array(p->scratch, const struct av *, exprs->count + 1);
@@ -476,18 +344,23 @@ static void run_store(struct prover *p, struct node *node) {
   const struct av **indices = eval_all(p, &stmt->indices);
   for (uint32_t i = 0; i < stmt->indices.count; i++) prove_clean(p, indices[i], "an index");
   if (stmt->value) prove_clean(p, prove_eval(p, stmt->value), "a value to store");
-  for (uint32_t i = 0; i < stmt->inputs.count; i++) prove_clean(p, prove_eval(p, stmt->inputs.at[i]), "a value to store");
-  if (stmt->mem->space != SPACE_GLOBAL) memory_access(p, stmt->mem, indices, stmt->indices.count, stmt->is_flat, true, stmt->kind == IR_STORE_WIDE ? stmt->inputs.count : 1);
+  for (uint32_t i = 0; i < stmt->inputs.count; i++)
+    prove_clean(p, prove_eval(p, stmt->inputs.at[i]), "a value to store");
+  if (stmt->mem->space != SPACE_GLOBAL)
+    memory_access(p, stmt->mem, indices, stmt->indices.count, stmt->is_flat, true,
+                  stmt->kind == IR_STORE_WIDE ? stmt->inputs.count : 1);
 }
 
 static void run_load_wide(struct prover *p, struct node *node) {
   struct ir_stmt *stmt = node->stmt;
   const struct av **indices = eval_all(p, &stmt->indices);
-  const struct av *value = prove_loaded(p, stmt->mem, stmt->mem->type, indices, stmt->indices.count, stmt->is_flat, stmt->results.count);
+  const struct av *value = prove_loaded(p, stmt->mem, stmt->mem->type, indices, stmt->indices.count,
+                                        stmt->is_flat, stmt->results.count);
   for (uint32_t i = 0; i < stmt->results.count; i++) {
     int64_t lo, hi;
     value_bounds(p, value, &lo, &hi);
-    define(p, stmt->results.at[i], value_is_uniform(value) ? value_uniform(p, value->type, lo, hi) : value, NULL);
+    define(p, stmt->results.at[i], value_is_uniform(value) ? value_uniform(p, value->type, lo, hi) : value,
+           NULL);
   }
 }
 
@@ -520,22 +393,7 @@ static void run_block(struct prover *p, const struct list *nodes) {
   for (uint32_t i = 0; i < nodes->count && !p->is_stopped; i++) run_stmt(p, nodes->at[i]);
 }
 
-// --- The whole ----------------------------------------------------------------------------------------------------------
-
-static bool needs_proof(const struct list *block) {
-  for (uint32_t i = 0; i < block->count; i++) {
-    const struct ir_stmt *stmt = block->at[i];
-    struct node node = {0};
-    if (stmt->kind == IR_BARRIER || stmt->kind == IR_SYNCWARP || stmt->kind == IR_ALLREDUCE) return true;
-    if (stmt->value) ir_visit_expr(stmt->value, mark_expr, &node);
-    if (stmt->lo) ir_visit_expr(stmt->lo, mark_expr, &node);
-    if (stmt->hi) ir_visit_expr(stmt->hi, mark_expr, &node);
-    for (uint32_t k = 0; k < stmt->indices.count; k++) ir_visit_expr(stmt->indices.at[k], mark_expr, &node);
-    for (uint32_t k = 0; k < stmt->inputs.count; k++) ir_visit_expr(stmt->inputs.at[k], mark_expr, &node);
-    if (node.has_collective || needs_proof(&stmt->body) || needs_proof(&stmt->otherwise)) return true;
-  }
-  return false;
-}
+// --- The whole ---------------------------------------------------------------------------------------
 
 static bool has_shared(const struct ir_entry *entry) {
   for (uint32_t i = 0; i < entry->memory.count; i++)
@@ -543,7 +401,9 @@ static bool has_shared(const struct ir_entry *entry) {
   return false;
 }
 
-bool proof_is_needed(const struct ir_entry *entry) { return entry->memory.count > 0 || needs_proof(&entry->body); }
+bool proof_is_needed(const struct ir_entry *entry) {
+  return entry->memory.count > 0 || prove_is_collective(&entry->body);
+}
 
 static void begin(struct prover *p) {
   static const struct ir_stmt nothing;
@@ -553,26 +413,31 @@ static void begin(struct prover *p) {
   start->stmt = (struct ir_stmt *)&nothing;
   p->current = start;
   list_append(p->scratch, &parameters, &kernel->scalars);
-  for (uint32_t i = 0; i < parameters.count; i++) number_var(p, parameters.at[i]);
-  new_nodes(p, &p->entry->body, NULL, &start->body);
+  for (uint32_t i = 0; i < parameters.count; i++) prove_number_var(p, parameters.at[i]);
+  prove_new_nodes(p, &p->entry->body, NULL, &start->body);
   p->slots = arena_array(p->scratch, struct slot, p->slot_count + 1);
   for (uint32_t i = 0; i < parameters.count; i++) {
     struct ir_var *var = parameters.at[i];
     int64_t lo, hi;
     type_bounds(var->type, &lo, &hi);
     if (var->kind == VAR_SIZE) lo = 0;
-    define(p, var, var->constant && ir_is_const(var->constant) ? value_number(p, var->type, var->constant->integer) : value_uniform(p, var->type, lo, hi), NULL);
+    define(p, var,
+           var->constant && ir_is_const(var->constant) ? value_number(p, var->type, var->constant->integer)
+                                                       : value_uniform(p, var->type, lo, hi),
+           NULL);
   }
   for (uint32_t t = 0; t < p->threads; t++) threads_add(&p->may, t);
   for (uint32_t d = 0; p->is_enumerated && d < 3; d++) {
     const uint32_t *block = p->entry->block;
     int64_t *places = arena_array(p->scratch, int64_t, p->threads);
-    for (uint32_t t = 0; t < p->threads; t++) places[t] = d == 0 ? t % block[0] : d == 1 ? t / block[0] % block[1] : t / block[0] / block[1];
+    for (uint32_t t = 0; t < p->threads; t++)
+      places[t] = d == 0 ? t % block[0] : d == 1 ? t / block[0] % block[1] : t / block[0] / block[1];
     p->coordinate[d] = places;
   }
   memory_begin(p);
   if (p->entry->when) prove_assume(p, p->entry->when, true);
-  for (uint32_t i = 0; i < p->entry->assumptions.count; i++) prove_assume(p, list_at(&p->entry->assumptions, struct ir_requirement, i)->condition, true);
+  for (uint32_t i = 0; i < p->entry->assumptions.count; i++)
+    prove_assume(p, list_at(&p->entry->assumptions, struct ir_requirement, i)->condition, true);
   run_block(p, &start->body);
 }
 
@@ -586,22 +451,28 @@ static void collect(struct prover *p) {
     }
     if (!node->is_reached) continue;
     struct proof_collective *collective = arena_new(p->arena, struct proof_collective);
-    *collective = (struct proof_collective){node->collective, node->stmt->range, p->warps, node->masks, node->has_segments};
+    *collective = (struct proof_collective){node->collective, node->stmt->range, p->warps, node->masks,
+                                            node->has_segments};
     list_push(p->arena, &p->proof->collectives, collective);
   }
 }
 
-bool proof_run(struct arena *arena, const struct ir_kernel *kernel, struct ir_entry *entry, uint32_t limit, struct proof *proof) {
+bool proof_run(struct arena *arena, const struct ir_kernel *kernel, struct ir_entry *entry, uint32_t limit,
+               struct proof *proof) {
   struct arena scratch;
   *proof = (struct proof){0};
   uint64_t threads = (uint64_t)entry->block[0] * entry->block[1] * entry->block[2];
   if (threads == 0 || threads > PROVE_THREADS) {
     struct proof_fault *fault = arena_new(arena, struct proof_fault);
-    *fault = (struct proof_fault){.kind = PROOF_LIMIT, .range = entry->range, .statement = "block", .message = "a block has 1 to 1024 threads"};
+    *fault = (struct proof_fault){.kind = PROOF_LIMIT,
+                                  .range = entry->range,
+                                  .statement = "block",
+                                  .message = "a block has 1 to 1024 threads"};
     list_push(arena, &proof->faults, fault);
     return false;
   }
-  for (int round = 0; round < 2; round++) { // a second time without loops as they would run, where they are too long
+  for (int round = 0; round < 2;
+       round++) { // a second time without loops as they would run, where they are too long
     arena_init(&scratch);
     struct prover *p = arena_new(&scratch, struct prover);
     p->arena = arena;
@@ -611,7 +482,7 @@ bool proof_run(struct arena *arena, const struct ir_kernel *kernel, struct ir_en
     p->proof = proof;
     p->limit = limit ? limit : DEFAULT_FAULTS;
     p->is_never_exact = round == 1;
-    p->is_enumerated = has_shared(entry) || needs_proof(&entry->body);
+    p->is_enumerated = has_shared(entry) || prove_is_collective(&entry->body);
     p->threads = p->is_enumerated ? (uint32_t)threads : 1;
     p->warps = (p->threads + 31) / 32;
     p->sets = (p->threads + 63) / 64;
