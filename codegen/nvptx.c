@@ -103,8 +103,6 @@ static bool optimize(struct nvptx *cg, LLVMTargetMachineRef machine) {
   static const char *const pipelines[] = {"default<O0>", "default<O1>", "default<O2>", "default<O3>"};
   uint32_t level = cg->context->options->optimize;
   LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-  LLVMPassBuilderOptionsSetLoopVectorization(options, false);
-  LLVMPassBuilderOptionsSetSLPVectorization(options, false);
   LLVMErrorRef error = LLVMRunPasses(cg->module, pipelines[level > 3 ? 3 : level], machine, options);
   LLVMDisposePassBuilderOptions(options);
   if (error) {
