@@ -404,6 +404,9 @@ static bool prove_opaque(struct facts *facts, uint32_t a, struct poly coefficien
     if (!prove(facts, x, depth) || !prove(facts, poly_sub(facts, y, poly_constant(facts, 1)), depth)) return false;
     if (sign < 0 && poly_is_constant(y, &divisor)) { // divisor * (rest + c * q) >= 0 with divisor * q <= x
       struct poly scaled = poly_add(facts, poly_mul(facts, rest, poly_constant(facts, divisor)), poly_mul(facts, coefficient, x));
+      int64_t times;
+      if (poly_is_constant(coefficient, &times) && times == -1) // q <= rest exactly when x < divisor * (rest + 1)
+        scaled = poly_add(facts, scaled, poly_constant(facts, divisor - 1));
       if (prove(facts, scaled, depth)) return true;
     }
     if (sign > 0 && poly_is_constant(y, &divisor)) { // divisor * q >= x - (divisor - 1)

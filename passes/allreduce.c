@@ -207,12 +207,6 @@ static void emit_guarded(struct emitter *e, struct ir_expr **values) {
   for (uint32_t k = 0; e->source->result_in_all && k < e->count; k++) values[k] = shuffle(e, OP_SHFL_IDX, mask, values[k], ir_int(e->arena, TYPE_U32, 0), "all");
 }
 
-static uint32_t next_power_of_two(uint32_t x) {
-  uint32_t p = 1;
-  while (p < x) p *= 2;
-  return p;
-}
-
 // Lets made inside a branch are unknown behind it.
 struct place {
   struct ir_expr *linear, *lane, *warp, *mask;

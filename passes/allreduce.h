@@ -33,4 +33,7 @@ bool allreduce_choose(const uint32_t block[3], uint32_t thread_axes, const struc
 // Widens `block`, where that makes shuffles possible and stays within 1024 threads. The added threads carry the identity.
 void allreduce_widen(uint32_t block[3], uint32_t thread_axes, const struct ir_reducer *reducer, bool result_in_all, enum allreduce_form form);
 
+// The least power of two that is not below x.
+uint32_t next_power_of_two(uint32_t x);
+
 #endif

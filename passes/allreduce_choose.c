@@ -1,13 +1,13 @@
 // The choice of a form. Costs are counted, not timed: a step is a shuffle or a shared-memory round and a combine, a component.
 #include "passes/allreduce.h"
 
-static bool is_power_of_two(uint32_t x) { return x && !(x & (x - 1)); }
-
-static uint32_t next_power_of_two(uint32_t x) {
+uint32_t next_power_of_two(uint32_t x) {
   uint32_t p = 1;
   while (p < x) p *= 2;
   return p;
 }
+
+static bool is_power_of_two(uint32_t x) { return x && !(x & (x - 1)); }
 
 static uint32_t log2_ceil(uint32_t x) {
   uint32_t steps = 0;

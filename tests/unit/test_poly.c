@@ -66,6 +66,10 @@ Test(poly, min_max_div_and_mod_are_opened) {
   YES(sub(&s, sub(&s, n, op(&s, OP_MOD, add(&s, i, one), n)), one));
   NO(op(&s, OP_MOD, w, number(&s, 4))); // a remainder of a negative value is negative
   NO(sub(&s, number(&s, 2), op(&s, OP_MOD, i, number(&s, 4))));
+  struct ir_expr *steps = op(&s, OP_DIV, add(&s, i, number(&s, 255)), number(&s, 256)); // ceil(i / 256)
+  facts_add_condition(&s.facts, op(&s, OP_LE, n, number(&s, 4097)));
+  YES(sub(&s, number(&s, 16), steps)); // i <= 4096
+  NO(sub(&s, number(&s, 15), steps));
   scope_end(&s);
 }
 
