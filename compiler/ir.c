@@ -393,6 +393,11 @@ struct ir_expr *ir_substitute(struct arena *arena, struct ir_expr *e) {
   return ir_rewrite_expr(arena, e, substitute_var, NULL);
 }
 
+void ir_substitute_list(struct arena *arena, struct list *exprs) {
+  *exprs = list_copy(arena, exprs);
+  for (uint32_t i = 0; i < exprs->count; i++) exprs->at[i] = ir_substitute(arena, exprs->at[i]);
+}
+
 void ir_visit_expr(struct ir_expr *e, void (*visit)(struct ir_expr *e, void *state), void *state) {
   visit(e, state);
   for (uint32_t i = 0; i < e->count; i++) ir_visit_expr(e->args[i], visit, state);
@@ -428,10 +433,6 @@ void ir_inline(struct ir_kernel *kernel, const struct ir_function *function, str
   for (uint32_t i = 0; i < function->lets.count; i++) list_at(&function->lets, struct ir_stmt, i)->var->subst = NULL;
 }
 
-static void clone_exprs(struct arena *arena, struct list *exprs) {
-  *exprs = list_copy(arena, exprs);
-  for (uint32_t i = 0; i < exprs->count; i++) exprs->at[i] = ir_substitute(arena, exprs->at[i]);
-}
 
 static struct ir_var *clone_var(struct ir_kernel *kernel, struct ir_var *var, struct list *cloned) {
   struct ir_var *copy = ir_new_var(kernel, var->kind, var->type, var->label);
@@ -452,8 +453,8 @@ static struct list clone_block(struct ir_kernel *kernel, const struct list *bloc
     if (stmt->value) stmt->value = ir_substitute(arena, stmt->value);
     if (stmt->lo) stmt->lo = ir_substitute(arena, stmt->lo);
     if (stmt->hi) stmt->hi = ir_substitute(arena, stmt->hi);
-    clone_exprs(arena, &stmt->indices);
-    clone_exprs(arena, &stmt->inputs);
+    ir_substitute_list(arena, &stmt->indices);
+    ir_substitute_list(arena, &stmt->inputs);
     if (stmt->var && stmt->kind == IR_SET) stmt->var = stmt->var->subst ? stmt->var->subst->var : stmt->var;
     else if (stmt->var) stmt->var = clone_var(kernel, source->var, cloned);
     stmt->results = (struct list){0};

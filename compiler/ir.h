@@ -298,6 +298,8 @@ bool ir_mentions(const struct ir_expr *e, const struct ir_var *var);
 
 // Replaces each variable that has `subst` set by it (not repeatedly); shares what does not change. Rebuilds with folding.
 struct ir_expr *ir_substitute(struct arena *arena, struct ir_expr *e);
+// The same for each expression of a list; the list gets memory of its own, since stages share lists.
+void ir_substitute_list(struct arena *arena, struct list *exprs);
 // Calls `visit` on every expression of a statement list, outer nodes first.
 void ir_visit_expr(struct ir_expr *e, void (*visit)(struct ir_expr *e, void *state), void *state);
 void ir_visit_block(const struct list *block, void (*visit)(struct ir_expr *e, void *state), void *state);

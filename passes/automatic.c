@@ -33,13 +33,6 @@ static bool has_axis(const struct ir_stage *stage, const struct ir_axis *axis, b
   return false;
 }
 
-static bool mentions_axis(const struct ir_expr *e) {
-  if (e->op == OP_VAR && e->var->kind != VAR_SIZE && e->var->kind != VAR_SCALAR) return true;
-  for (uint32_t i = 0; i < e->count; i++)
-    if (mentions_axis(e->args[i])) return true;
-  return false;
-}
-
 static bool reads(const struct ir_stage *consumer, const struct ir_stage *producer) {
   for (uint32_t i = 0; i < producer->results.count; i++)
     if (stage_reads(consumer, producer->results.at[i])) return true;

@@ -119,12 +119,6 @@ static void visit_list(const struct list *exprs, void (*visit)(struct ir_expr *,
   for (uint32_t i = 0; i < exprs->count; i++) ir_visit_expr(exprs->at[i], visit, state);
 }
 
-static void substitute_list(struct checker *c, struct list *exprs) {
-  struct list result = {0};
-  for (uint32_t i = 0; i < exprs->count; i++) list_push(c->arena, &result, ir_substitute(c->arena, exprs->at[i]));
-  *exprs = result;
-}
-
 // The stage gets its own copies of the lets that its expressions use.
 static void add_lets(struct checker *c, struct ir_stage *stage) {
   visit_list(&stage->operands, mark_lets, c);
@@ -144,9 +138,9 @@ static void add_lets(struct checker *c, struct ir_stage *stage) {
     list_push(c->arena, &stage->lets, ir_let(c->arena, copy, value, let->range));
     let->var->subst = ir_ref(c->arena, copy);
   }
-  substitute_list(c, &stage->operands);
-  substitute_list(c, &stage->init);
-  substitute_list(c, &stage->indices);
+  ir_substitute_list(c->arena, &stage->operands);
+  ir_substitute_list(c->arena, &stage->init);
+  ir_substitute_list(c->arena, &stage->indices);
   if (stage->value) stage->value = ir_substitute(c->arena, stage->value);
   for (uint32_t i = 0; i < c->lets.count; i++) list_at(&c->lets, struct ir_stmt, i)->var->subst = NULL;
 }

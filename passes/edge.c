@@ -18,6 +18,7 @@
 // loop holds a collective. Cost: linear, but for the proofs of each guard.
 #include "compiler/pass.h"
 #include "compiler/poly.h"
+#include "passes/statement.h"
 
 struct edge {
   struct arena *arena;
@@ -34,17 +35,6 @@ struct candidate {
 
 static struct ir_expr *binary(struct edge *e, enum op op, struct ir_expr *a, struct ir_expr *b) { return ir_binary(e->arena, op, a, b); }
 static struct ir_expr *number(struct edge *e, int64_t value) { return ir_int(e->arena, TYPE_INDEX, value); }
-
-static void add_fact(struct edge *e, struct facts *facts, const struct ir_stmt *stmt) {
-  if (stmt->kind == IR_FOR) {
-    facts_add_axis(facts, stmt->var, stmt->lo, stmt->hi);
-  } else if (stmt->kind == IR_LET && type_is_integer(stmt->var->type)) {
-    if (stmt->value->op == OP_THREAD)
-      facts_add_axis(facts, stmt->var, number(e, 0), number(e, e->entry->block[stmt->value->dimension]));
-    else
-      facts_add_definition(facts, stmt->var, stmt->value);
-  }
-}
 
 // Whether e names a variable that the loop, or anything in it, defines.
 static bool defines(const struct ir_stmt *stmt, const struct ir_expr *e) {
@@ -81,7 +71,7 @@ static bool is_candidate(const struct ir_stmt *loop, struct facts *facts, struct
 static bool find_candidate(struct edge *e, const struct ir_stmt *loop, struct facts *facts, const struct list *block, struct candidate *found) {
   for (uint32_t i = 0; i < block->count; i++) {
     struct ir_stmt *stmt = block->at[i];
-    add_fact(e, facts, stmt);
+    statement_facts(e->entry, facts, stmt);
     if (stmt->kind == IR_IF && is_candidate(loop, facts, stmt, found)) return true;
     if ((stmt->kind == IR_FOR || stmt->kind == IR_IF) && find_candidate(e, loop, facts, &stmt->body, found)) return true;
   }
@@ -203,8 +193,8 @@ static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
   struct facts facts;
   struct candidate c;
   facts_init(&facts, e->arena);
-  for (uint32_t i = 0; i < e->scope.count; i++) add_fact(e, &facts, e->scope.at[i]);
-  add_fact(e, &facts, loop);
+  for (uint32_t i = 0; i < e->scope.count; i++) statement_facts(e->entry, &facts, e->scope.at[i]);
+  statement_facts(e->entry, &facts, loop);
   if (!ir_const_is(loop->lo, 0) || has_collective(&loop->body) || !find_candidate(e, loop, &facts, &loop->body, &c)) return 1;
   if (loop->unroll == UINT32_MAX || loop->unroll == UNROLL_VECTOR) {
     if (c.guard->value->args[0]->op != OP_VAR || !is_selectable(&c.guard->body)) return 1;

@@ -20,11 +20,6 @@ static struct ir_stage *find_stage(struct ir_entry *entry, const char *name, uin
   return NULL;
 }
 
-static void substitute_list(struct arena *arena, struct list *exprs) {
-  *exprs = list_copy(arena, exprs);
-  for (uint32_t i = 0; i < exprs->count; i++) exprs->at[i] = ir_substitute(arena, exprs->at[i]);
-}
-
 static void substitute_lets(struct arena *arena, struct list *lets) {
   *lets = list_copy(arena, lets);
   for (uint32_t i = 0; i < lets->count; i++) {
@@ -54,9 +49,9 @@ static bool share_axes(struct pass_context *context, struct ir_entry *entry, con
     struct ir_stage_axis *a = first->axes.at[i], *b = second->axes.at[i];
     if (a->axis != b->axis) b->axis->var->subst = ir_ref(context->arena, a->axis->var);
   }
-  substitute_list(context->arena, &second->guards);
-  substitute_list(context->arena, &second->operands);
-  substitute_list(context->arena, &second->init);
+  ir_substitute_list(context->arena, &second->guards);
+  ir_substitute_list(context->arena, &second->operands);
+  ir_substitute_list(context->arena, &second->init);
   substitute_lets(context->arena, &second->lets);
   substitute_lets(context->arena, &second->derived);
   for (uint32_t i = 0; i < first->axes.count; i++) {

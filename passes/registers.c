@@ -187,11 +187,6 @@ static void make_array(struct keeper *k, const struct list *serial) {
   k->kept = mem;
 }
 
-static void substitute_list(struct keeper *k, struct list *exprs) {
-  *exprs = list_copy(k->arena, exprs);
-  for (uint32_t i = 0; i < exprs->count; i++) exprs->at[i] = ir_substitute(k->arena, exprs->at[i]);
-}
-
 // The stage that fills the array: the first reader's axes (serial ones of its own), derived axes and guards.
 static struct ir_stage *make_stage(struct keeper *k, const struct ir_stage *first, struct ir_expr *load) {
   struct ir_stage *stage = arena_new(k->arena, struct ir_stage);
@@ -227,7 +222,7 @@ static struct ir_stage *make_stage(struct keeper *k, const struct ir_stage *firs
     list_push(k->arena, &renamed, let->var);
   }
   stage->guards = first->guards;
-  substitute_list(k, &stage->guards);
+  ir_substitute_list(k->arena, &stage->guards);
   stage->mem = k->kept;
   for (uint32_t i = 0; i < serial.count; i++) list_push(k->arena, &stage->indices, ir_ref(k->arena, list_at(&serial, struct ir_axis, i)->var));
   stage->value = ir_substitute(k->arena, load);

@@ -136,13 +136,6 @@ static bool is_free(struct scheduler *s, const struct ir_axis *axis, struct rang
   return false;
 }
 
-static bool mentions_axis(struct scheduler *s, const struct ir_expr *e) {
-  if (e->op == OP_VAR) return e->var->kind != VAR_SIZE && e->var->kind != VAR_SCALAR;
-  for (uint32_t i = 0; i < e->count; i++)
-    if (mentions_axis(s, e->args[i])) return true;
-  return false;
-}
-
 static bool name_is_new(struct scheduler *s, const char *name, struct range range) {
   for (uint32_t i = 0; i < s->entry->axes.count; i++) {
     struct ir_axis *axis = s->entry->axes.at[i];
@@ -275,7 +268,7 @@ static bool split_axis(struct scheduler *s, const struct ir_directive *directive
   struct arena *arena = s->arena;
   if (!is_free(s, axis, range)) return false;
   struct ir_expr *extent = axis->extent, *factor = ir_rewrite_expr(arena, directive->factor, resolve_extent, &s->entry->axes);
-  bool is_unresolved = mentions_axis(s, factor);
+  bool is_unresolved = mentions_axis(factor);
   if (is_unresolved) {
     diag_error(s->diag, ERROR_SPLIT, directive->range, "the factor asks for the extent of an axis that is not there, or that depends on another axis");
     return false;
@@ -366,7 +359,7 @@ static bool apply_fuse(struct scheduler *s, const struct ir_directive *directive
       struct ir_axis *axis = axes.at[k];
       struct range range = *list_at(&directive->axis_places, struct range, i);
       if (!is_free(s, axis, range)) return false;
-      if (mentions_axis(s, axis->extent)) {
+      if (mentions_axis(axis->extent)) {
         diag_error(s->diag, ERROR_DIRECTIVE, range, "axis '%s' has a range that depends on another axis and cannot be fused", axis->var->label);
         diag_note(s->diag, (struct range){0}, "split it by a constant; the inner piece can be fused");
         return false;
@@ -496,7 +489,7 @@ static bool bind_axis(struct scheduler *s, const struct ir_directive *directive,
   enum ir_bind bind = directive->bind;
   if (!is_free(s, axis, range)) return false;
   bool is_thread = bind >= BIND_THREAD_X;
-  if (mentions_axis(s, axis->extent)) {
+  if (mentions_axis(axis->extent)) {
     diag_error(s->diag, ERROR_BIND, directive->range, "axis '%s' has a range that depends on another axis and cannot be bound to %s", axis->var->label, bind_name(bind));
     if (is_thread) diag_note(s->diag, (struct range){0}, "split it by a constant and bind the inner piece: split %s by 32 -> %so, %si;", axis->var->label, axis->var->label, axis->var->label);
     else diag_note(s->diag, (struct range){0}, "leave it serial, or split it by a constant and bind the inner piece to threads");

@@ -63,3 +63,10 @@ bool stage_reads(const struct ir_stage *stage, const struct ir_var *value) {
     if (ir_mentions(list_at(&stage->lets, struct ir_stmt, e)->value, value)) return true;
   return stage->value && ir_mentions(stage->value, value);
 }
+
+bool mentions_axis(const struct ir_expr *e) {
+  if (e->op == OP_VAR) return e->var->kind != VAR_SIZE && e->var->kind != VAR_SCALAR;
+  for (uint32_t i = 0; i < e->count; i++)
+    if (mentions_axis(e->args[i])) return true;
+  return false;
+}

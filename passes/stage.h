@@ -13,6 +13,8 @@ bool stage_is_named(const struct ir_stage *stage, const char *name);
 // The extent without the max(0, ...) that keeps an empty range empty.
 struct ir_expr *extent_inner(struct ir_expr *extent);
 
+// Whether a name other than a size or scalar stands in it: an axis, or what is made of axes.
+bool mentions_axis(const struct ir_expr *e);
 // Whether the stage reads `value`, the result of another one.
 bool stage_reads(const struct ir_stage *stage, const struct ir_var *value);
 

@@ -14,6 +14,7 @@
 
 #include "compiler/pass.h"
 #include "compiler/poly.h"
+#include "passes/statement.h"
 
 enum { MAX_BYTES = 16, MAX_RUN = 4096 };
 
@@ -59,22 +60,12 @@ static void unroll_vectors(struct widener *w, struct list *block) {
 
 // --- Facts ------------------------------------------------------------------------------------------------------------
 
-static void add_fact(struct widener *w, struct facts *facts, const struct ir_stmt *stmt) {
-  struct ir_expr *zero = ir_int(w->arena, TYPE_INDEX, 0);
-  if (stmt->kind == IR_FOR)
-    facts_add_axis(facts, stmt->var, stmt->lo, stmt->hi);
-  else if (stmt->kind == IR_LET && stmt->var->type == TYPE_INDEX && stmt->value->op == OP_THREAD)
-    facts_add_axis(facts, stmt->var, zero, ir_int(w->arena, TYPE_INDEX, w->entry->block[stmt->value->dimension]));
-  else if (stmt->kind == IR_LET && stmt->var->type == TYPE_INDEX)
-    facts_add_definition(facts, stmt->var, stmt->value);
-}
-
 static void scope_facts(struct widener *w, struct facts *facts) {
   facts_init(facts, w->arena);
   if (w->entry->when) facts_add_condition(facts, w->entry->when);
   for (uint32_t i = 0; i < w->entry->assumptions.count; i++)
     facts_add_condition(facts, list_at(&w->entry->assumptions, struct ir_requirement, i)->condition);
-  for (uint32_t i = 0; i < w->scope.count; i++) add_fact(w, facts, w->scope.at[i]);
+  for (uint32_t i = 0; i < w->scope.count; i++) statement_facts(w->entry, facts, w->scope.at[i]);
 }
 
 static struct poly offset_of(struct facts *facts, const struct ir_mem *mem, struct ir_expr *const *indices) {
@@ -256,7 +247,7 @@ static struct list join_run(struct widener *w, const struct list *run) {
   struct collector c = {.w = w, .facts = &facts};
   for (c.place = 0; c.place < run->count; c.place++) {
     struct ir_stmt *stmt = run->at[c.place];
-    add_fact(w, &facts, stmt);
+    statement_facts(w->entry, &facts, stmt);
     if (stmt->value) ir_visit_expr(stmt->value, collect_load, &c);
     if (stmt->kind == IR_STORE) add_access(&c, stmt->mem, NULL, (struct ir_expr *const *)stmt->indices.at);
   }
