@@ -99,12 +99,29 @@ static bool verify(struct nvptx *cg) {
   return !cg->failed;
 }
 
+// The attribute that makes LLVM's own vectorisers leave a function alone; its parser of default<O3> turns them on whatever the options
+// say. They join bytes into <16 x i8> aligned to 1, which NVPTX loads as if aligned to 16. Wide accesses are pass `widen`'s, where alignment is known.
+// It is taken off again before code is emitted, where the load and store vectoriser, which heeds alignment, joins what
+// was taken apart.
+static void forbid_vectors(struct nvptx *cg, bool forbid) {
+  const char *name = "noimplicitfloat";
+  unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+  LLVMAttributeIndex place = (LLVMAttributeIndex)LLVMAttributeFunctionIndex;
+  for (LLVMValueRef f = LLVMGetFirstFunction(cg->module); f; f = LLVMGetNextFunction(f)) {
+    if (LLVMIsDeclaration(f)) continue;
+    if (forbid) LLVMAddAttributeAtIndex(f, place, LLVMCreateEnumAttribute(cg->llvm, kind, 0));
+    else LLVMRemoveEnumAttributeAtIndex(f, place, kind);
+  }
+}
+
 static bool optimize(struct nvptx *cg, LLVMTargetMachineRef machine) {
   static const char *const pipelines[] = {"default<O0>", "default<O1>", "default<O2>", "default<O3>"};
   uint32_t level = cg->context->options->optimize;
   LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+  forbid_vectors(cg, true);
   LLVMErrorRef error = LLVMRunPasses(cg->module, pipelines[level > 3 ? 3 : level], machine, options);
   LLVMDisposePassBuilderOptions(options);
+  forbid_vectors(cg, false);
   if (error) {
     char *message = LLVMGetErrorMessage(error);
     refuse(cg, message);

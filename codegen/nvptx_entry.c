@@ -44,9 +44,6 @@ static void add_bounds(struct nvptx *cg) {
                      arena_printf(cg->context->arena, "%u,%u,%u", block[0], block[1], block[2]));
   add_text_attribute(cg, "nvvm.minctasm", "1");
   add_attribute(cg, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
-  // Wide accesses are pass `widen`'s, where alignment is known. LLVM's vectorisers join bytes into <16 x i8> aligned to 1, which NVPTX
-  // loads as if aligned to 16; every one of them leaves a function with this attribute alone.
-  add_attribute(cg, (unsigned)LLVMAttributeFunctionIndex, "noimplicitfloat", 0);
 }
 
 static LLVMTypeRef argument_type(struct nvptx *cg, const struct codegen_argument *argument) {
