@@ -15,7 +15,7 @@ struct ast_name {
   struct range range;
 };
 
-// Operators, in LANGUAGE order of binding, loosest first: X(NAME, spelling, precedence).
+// Operators, in the order of binding, loosest first: X(NAME, spelling, precedence).
 // C's, but & ^ | bind tighter than comparisons.
 #define AST_BINARY_OPERATORS(X)                                                                                      \
   X(OR_ELSE, "||", 1) X(AND_THEN, "&&", 2)                                                                           \

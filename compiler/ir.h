@@ -265,7 +265,7 @@ struct ir_module {
 };
 
 // --- Building -----------------------------------------------------------------------------------------------------
-// Builders fold constants with LANGUAGE's arithmetic and drop neutral operands, so that what they return may be another
+// Builders fold constants with the language's arithmetic and drop neutral operands, so that what they return may be another
 // op than asked for. Operands are shared, never changed: treat expressions as immutable.
 struct ir_expr *ir_int(struct arena *arena, enum type type, int64_t value);
 struct ir_expr *ir_float(struct arena *arena, enum type type, double value);
@@ -321,6 +321,8 @@ struct ir_expr *ir_fact(struct arena *arena, enum op op, struct ir_mem *mem, uin
 // --- Text ---------------------------------------------------------------------------------------------------------
 void ir_print(const struct ir_module *module, struct text *out);
 void ir_print_expr(const struct ir_expr *e, struct text *out);
+// A statement in a message: its kind and what it defines or writes, "let 'sum'". Lives in the arena.
+const char *ir_stmt_title(const struct ir_stmt *stmt, struct arena *arena);
 // Reads what ir_print wrote, into an empty module. Errors go to module->diag.
 bool ir_read(struct ir_module *module, uint32_t file);
 // Checks every rule; reports to module->diag (code ERROR_IR_VERIFY when from_user, else an internal error that names `pass`).

@@ -15,6 +15,7 @@ enum {
 extern const char *const ir_bind_names[BIND_VECTOR + 1];
 extern const char *const ir_form_names[FORM_TREE + 1];
 extern const char *const ir_directive_names[DIRECTIVE_COUNT];
+extern const char *const ir_stmt_names[IR_STORE_WIDE + 1];
 
 // The type that an operation has unless another one is spelled behind it: by its rule, from its operands.
 enum type ir_inferred_type(enum op op, struct ir_expr *const *args, uint32_t count, const struct ir_mem *mem);

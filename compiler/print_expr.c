@@ -13,6 +13,20 @@ const char *const ir_bind_names[] = {
     [BIND_THREAD_Z] = "thread.z", [BIND_VECTOR] = "vector",
 };
 const char *const ir_form_names[] = {[FORM_AUTO] = "auto", [FORM_SHUFFLE] = "shuffle", [FORM_TREE] = "tree"};
+const char *const ir_stmt_names[] = {
+    [IR_LET] = "let",
+    [IR_VAR] = "var",
+    [IR_SET] = "set",
+    [IR_STORE] = "store",
+    [IR_FOR] = "for",
+    [IR_IF] = "if",
+    [IR_ALLREDUCE] = "allreduce",
+    [IR_BARRIER] = "barrier",
+    [IR_SYNCWARP] = "syncwarp",
+    [IR_LOAD_WIDE] = "load_wide",
+    [IR_STORE_WIDE] = "store_wide",
+};
+
 const char *const ir_directive_names[] = {
     [DIRECTIVE_SPLIT_BY] = "split_by",   [DIRECTIVE_SPLIT_INTO] = "split_into",
     [DIRECTIVE_FUSE] = "fuse",           [DIRECTIVE_REORDER] = "reorder",
@@ -235,4 +249,10 @@ void print_exprs(struct printer *p, const struct list *exprs, const char *bracke
     print_expr(p, list_at(exprs, struct ir_expr, i));
   }
   text_append(p->out, brackets + 1, 1);
+}
+
+const char *ir_stmt_title(const struct ir_stmt *stmt, struct arena *arena) {
+  const char *name = stmt->mem ? stmt->mem->name : stmt->var ? stmt->var->name : NULL;
+  const char *kind = (uint32_t)stmt->kind <= IR_STORE_WIDE ? ir_stmt_names[stmt->kind] : "statement";
+  return name ? arena_printf(arena, "%s '%s'", kind, name) : kind;
 }

@@ -198,20 +198,6 @@ static void read_wide(struct reader *r, struct ir_stmt *s) {
   }
 }
 
-static const char *const statement_words[] = {
-    [IR_LET] = "let",
-    [IR_VAR] = "var",
-    [IR_SET] = "set",
-    [IR_STORE] = "store",
-    [IR_FOR] = "for",
-    [IR_IF] = "if",
-    [IR_ALLREDUCE] = "allreduce",
-    [IR_BARRIER] = "barrier",
-    [IR_SYNCWARP] = "syncwarp",
-    [IR_LOAD_WIDE] = "load_wide",
-    [IR_STORE_WIDE] = "store_wide",
-};
-
 static struct ir_stmt *read_stmt(struct reader *r) {
   struct ir_stmt *s = ir_stmt(r->arena, IR_BARRIER, (struct range){0});
   uint32_t kind = 0;
@@ -225,7 +211,7 @@ static struct ir_stmt *read_stmt(struct reader *r) {
     s->is_flat = true;
     kind = IR_STORE_WIDE;
   } else {
-    kind = read_choice(r, statement_words, IR_STORE_WIDE + 1, "a statement");
+    kind = read_choice(r, ir_stmt_names, IR_STORE_WIDE + 1, "a statement");
   }
   s->kind = (enum ir_stmt_kind)kind;
   switch (s->kind) {

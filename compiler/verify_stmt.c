@@ -3,24 +3,8 @@
 
 #include <string.h>
 
-// Runs of statements are named by what they define or write.
 static void name_statement(struct verifier *v, const struct ir_stmt *s) {
-  const char *name = s->mem ? s->mem->name : s->var ? s->var->name : NULL;
-  const char *kind = "statement";
-  switch (s->kind) {
-  case IR_LET: kind = "let"; break;
-  case IR_VAR: kind = "var"; break;
-  case IR_SET: kind = "set"; break;
-  case IR_STORE: kind = "store"; break;
-  case IR_FOR: kind = "for"; break;
-  case IR_IF: kind = "if"; break;
-  case IR_ALLREDUCE: kind = "allreduce"; break;
-  case IR_BARRIER: kind = "barrier"; break;
-  case IR_SYNCWARP: kind = "syncwarp"; break;
-  case IR_LOAD_WIDE: kind = "load_wide"; break;
-  case IR_STORE_WIDE: kind = "store_wide"; break;
-  }
-  v->statement = name ? arena_printf(&v->scratch, "%s '%s'", kind, name) : kind;
+  v->statement = ir_stmt_title(s, &v->scratch);
   if (s->range.line) v->range = s->range;
 }
 

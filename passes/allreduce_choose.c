@@ -111,14 +111,12 @@ void allreduce_widen(uint32_t block[3], uint32_t thread_axes, const struct ir_re
   for (uint32_t d = 0; d < 3; d++)
     if (thread_axes & (1u << d) && block[d] > 1) last = d;
   if (last == 3) return;
-  for (uint32_t d = 0; d < last; d++) low *= wide[d];
   if (extent <= 32 && choice.shape.groups > 1) { // each reduced extent to a power of two
     for (uint32_t d = 0; d < 3; d++)
       if (thread_axes & (1u << d)) wide[d] = next_power_of_two(wide[d]);
   } else { // whole warps: the outermost reduced axis, and the ones below it where that is not enough
     for (uint32_t d = 0; d < last; d++)
-      if (thread_axes & (1u << d) && last > 0) wide[d] = next_power_of_two(wide[d]);
-    low = 1;
+      if (thread_axes & (1u << d)) wide[d] = next_power_of_two(wide[d]);
     for (uint32_t d = 0; d < last; d++) low *= wide[d];
     while ((low * wide[last]) % 32 != 0 && low * wide[last] <= 1024) wide[last]++;
   }

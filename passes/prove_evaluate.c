@@ -20,24 +20,6 @@ static void find_place(const struct node *node, struct proof_fault *fault) {
   fault->place = at->place;
 }
 
-static const char *statement_name(struct prover *p, const struct ir_stmt *s) {
-  const char *name = s->mem ? s->mem->name : s->var ? s->var->name : NULL, *kind = "statement";
-  switch (s->kind) {
-  case IR_LET: kind = "let"; break;
-  case IR_VAR: kind = "var"; break;
-  case IR_SET: kind = "set"; break;
-  case IR_STORE: kind = "store"; break;
-  case IR_FOR: kind = "for"; break;
-  case IR_IF: kind = "if"; break;
-  case IR_ALLREDUCE: kind = "allreduce"; break;
-  case IR_BARRIER: kind = "barrier"; break;
-  case IR_SYNCWARP: kind = "syncwarp"; break;
-  case IR_LOAD_WIDE: kind = "load_wide"; break;
-  case IR_STORE_WIDE: kind = "store_wide"; break;
-  }
-  return name ? arena_printf(p->arena, "%s '%s'", kind, name) : kind;
-}
-
 bool prove_fault(struct prover *p, enum proof_kind kind, const struct node *other, const char *other_message,
                  const char *format, ...) {
   struct node *node = p->current;
@@ -46,7 +28,7 @@ bool prove_fault(struct prover *p, enum proof_kind kind, const struct node *othe
   struct proof_fault *fault = arena_new(p->arena, struct proof_fault);
   fault->kind = kind;
   fault->range = node->stmt->range;
-  fault->statement = statement_name(p, node->stmt);
+  fault->statement = ir_stmt_title(node->stmt, p->arena);
   va_list arguments;
   va_start(arguments, format);
   fault->message = arena_vprintf(p->arena, format, arguments);

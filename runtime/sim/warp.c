@@ -115,7 +115,7 @@ static bool heads_for(const struct sim_split *split, uint32_t join) {
 }
 
 // At the join of a divergence: waits for lanes that are on their way, unless they wait for something
-// themselves. True when the split must stop here for now.
+// themselves. True when the split must stop here until it is run again.
 static bool reach_join(struct sim_warp *warp, struct sim_split *split) {
   uint32_t join = split->pc;
   bool is_alone = true;
