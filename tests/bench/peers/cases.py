@@ -1,0 +1,91 @@
+"""The shapes that are measured. A case is a dict: group, name, what (sum, max, argmax, mean, softmax, permute, copy), dtype, shape, and axes or perm."""
+
+ELEMENT = {'f16': 2, 'bf16': 2, 'f32': 4, 'f64': 8, 'i8': 1, 'u8': 1, 'i32': 4, 'i64': 8}
+
+
+def reduction(group, name, shape, axes, dtype='f32', what='sum'):
+    return dict(group=group, name=name, what=what, dtype=dtype, shape=tuple(shape), axes=tuple(axes))
+
+
+def permutation(group, name, shape, perm, dtype='f32'):
+    return dict(group=group, name=name, what='permute', dtype=dtype, shape=tuple(shape), perm=tuple(perm))
+
+
+def columns():
+    """Sums over the first axis of [n][m]."""
+    for m, n in ((300, 10000), (1000, 10000), (1000, 100000), (5000, 20000), (100, 1000000), (32, 3000000), (16, 6000000),
+                 (8, 12000000), (4, 25000000)):
+        yield reduction('columns', f'{m} x {n}', (n, m), (0,))
+
+
+def rows():
+    """Sums over the last axis."""
+    for n in (2, 4, 8, 11, 16, 32, 33, 64, 100, 256, 1000, 4096):
+        count = 1048576 if n <= 1000 else 131072
+        yield reduction('rows', f'{count} x {n}', (count, n), (1,))
+
+
+def small():
+    for m, n in ((1000, 10), (1000, 1000)):
+        for axis in (1, 0):
+            yield reduction('small', f'{m}x{n} dims={1 if axis else 2}', (n, m), (axis,))
+
+
+def permutes(mebibytes=128, dtypes=('f32', 'f16', 'u8', 'f64')):
+    for dtype in dtypes:
+        size = ELEMENT[dtype]
+        for mb in (16, 32, 64, 128):
+            total = mb * 2**20 // size
+            yield permutation('permutes', f'{mb}MB', (total // (64 * 256), 256, 64), (1, 0, 2), dtype)
+        total = mebibytes * 2**20 // size
+        yield permutation('permutes', 'bT', (32, 1024, total // 32768), (0, 2, 1), dtype)
+        yield permutation('permutes', 'T', (total // 4096, 4096), (1, 0), dtype)
+        yield permutation('permutes', 'rev3', (512, 256, total // 131072), (2, 1, 0), dtype)
+        yield permutation('permutes', 'nchw-nhwc', (32, 64, 128, total // 262144), (0, 2, 3, 1), dtype)
+        yield permutation('permutes', 'nhwc-nchw', (32, 128, total // 262144, 64), (0, 3, 1, 2), dtype)
+        yield permutation('permutes', 'odd', (total // (127 * 129), 127, 129), (0, 2, 1), dtype)
+        yield permutation('permutes', 'k=3', (total // 3072, 1024, 3), (1, 0, 2), dtype)
+        yield permutation('permutes', '[N,3,8]', (total // 24, 3, 8), (0, 2, 1), dtype)
+
+
+def sweep(exponent=24):
+    """All (2^i, 2^(exponent - i)) reduced both ways with their odd neighbours, then types and operators on a sample."""
+    for i in range(exponent + 1):
+        for delta in (0, 1, -1):
+            a, b = 2**i + delta, 2**(exponent - i) + delta
+            if a < 1 or b < 1:
+                continue
+            for axis in (0, 1):
+                yield reduction('sweep', f'{a} x {b} over {axis}', (a, b), (axis,))
+    for dtype in ('f16', 'bf16', 'f64', 'i8', 'i32', 'i64'):
+        for i in (0, 4, 8, 12, 16, 20, 24):
+            for axis in (0, 1):
+                yield reduction('sweep', f'{2**i} x {2**(exponent - i)} over {axis}', (2**i, 2**(exponent - i)), (axis,), dtype)
+    for what in ('max', 'argmax', 'mean_variance', 'softmax'):
+        for i in (0, 4, 8, 12, 16, 20):
+            for axis in ((0, 1) if what != 'softmax' else (1,)):
+                yield reduction('sweep', f'{2**i} x {2**(exponent - i)} over {axis}', (2**i, 2**(exponent - i)), (axis,), 'f32', what)
+
+
+def permute_sets():
+    """Ranks 4 to 6 with extents of 5 to 100, 64 MiB and more, from a fixed generator."""
+    import random
+    generator = random.Random(20)
+    for index in range(24):
+        rank = 4 + index % 3
+        dtype = ('f32', 'f16', 'f64', 'u8')[index % 4]
+        wanted = 2**26 / ELEMENT[dtype]
+        while True:
+            shape = [generator.randint(5, 100) for _ in range(rank)]
+            count = 1
+            for extent in shape:
+                count *= extent
+            if wanted <= count <= 4 * wanted:
+                break
+        perm = list(range(rank))
+        while perm == sorted(perm):
+            generator.shuffle(perm)
+        yield permutation('sets', f'rank {rank}', shape, perm, dtype)
+
+
+GROUPS = {'columns': columns, 'rows': rows, 'small': small, 'permutes': permutes, 'sweep': sweep, 'sets': permute_sets}
