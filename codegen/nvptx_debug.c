@@ -49,9 +49,15 @@ void nvptx_debug_entry(struct nvptx *cg) {
 }
 
 // Places in another file than the kernel's (a reducer of a library) hang on a scope of that file. Ranges
-// without a line keep the place of what is around them.
+// without a line, and places in files that hold schedules alone, keep the place of what is around them: the code
+// does not depend on where its schedule came from.
 void nvptx_debug_at(struct nvptx *cg, struct range range) {
-  if (range.line == 0 && LLVMGetCurrentDebugLocation2(cg->builder)) return;
+  const struct list *sources = &cg->context->diag->sources;
+  bool is_schedule = range.file < sources->count && list_at(sources, struct source, range.file)->is_schedule;
+  if (range.line == 0 || is_schedule) {
+    if (LLVMGetCurrentDebugLocation2(cg->builder)) return;
+    if (is_schedule) range = cg->kernel->range;
+  }
   LLVMMetadataRef scope = cg->subprogram;
   if (range.line && range.file != cg->subprogram_file)
     scope = LLVMDIBuilderCreateLexicalBlockFile(cg->debug, scope, file_of(cg, range.file), 0);

@@ -22,6 +22,7 @@ struct source {
   size_t length;
   const char **lines; // start of each line
   uint32_t line_count;
+  bool is_schedule; // it holds schedules alone: line tables leave it out
 };
 
 enum diag_kind { DIAG_ERROR, DIAG_WARNING, DIAG_REMARK, DIAG_NOTE };

@@ -37,6 +37,7 @@ struct pass_context {
   struct ir_module *module;
   const struct compile_options *options;
   struct text *explain; // --explain: passes append what they chose and why, as text for a person; NULL: not asked
+  struct text *schedules; // `redc schedule`: `check` appends the text of the compiler's own schedules; NULL: not asked
   bool is_from_ir;      // the module came as IR text: a proof that fails is its author's fault
 };
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "compiler/suggest.h"
+#include "passes/automatic.h"
 
 struct symbol *check_find(struct checker *c, const char *name) {
   for (uint32_t i = c->symbols.count; i-- > 0;) {
@@ -370,6 +371,48 @@ static bool add_entries(struct checker *c, const struct ast_schedule *schedule) 
   return true;
 }
 
+// The stages of the kernel for the automatic scheduler to look at: an entry of its own, which is not kept.
+static struct ir_entry *make_probe(struct checker *c) {
+  struct ir_entry *entry = arena_new(c->arena, struct ir_entry);
+  uint32_t symbols = c->symbols.count, errors = c->diag->error_count;
+  bool was_first = c->is_first_entry;
+  ir_collect_names(c->kernel, entry);
+  entry->range = c->source->range;
+  entry->index_type = TYPE_INDEX;
+  c->entry = entry;
+  c->is_first_entry = false;
+  c->axes.count = c->guards.count = c->selected.count = c->lets.count = c->let_sizes.count = c->stages_of_values.count = 0;
+  check_statements(c, &c->source->body);
+  c->symbols.count = symbols;
+  c->is_first_entry = was_first;
+  return c->diag->error_count == errors ? entry : NULL;
+}
+
+// The compiler's own schedules, parsed from the text that the automatic scheduler writes, and behind them the general one.
+static bool add_automatic(struct checker *c) {
+  struct ir_entry *probe = make_probe(c);
+  if (!probe) return false;
+  struct text text = {0};
+  automatic_schedules(c->context, c->kernel, probe, &text);
+  struct ast_file *ast = arena_new(c->arena, struct ast_file);
+  bool is_closed = false, good = true;
+  if (text.length) {
+    char *copy = arena_alloc(c->arena, text.length + 2); // ends with the two zeros that the scanner wants
+    memcpy(copy, text.data, text.length);
+    uint32_t file = diag_add_source(c->diag, arena_printf(c->arena, "<schedules of %s>", c->kernel->name), copy, text.length);
+    good = red_parse(c->diag, file, ast);
+    list_at(&c->diag->sources, struct source, file)->is_schedule = true;
+    if (c->context->schedules) text_append(c->context->schedules, text.data, text.length);
+  }
+  text_free(&text);
+  for (uint32_t i = 0; i < ast->schedules.count && good && !is_closed; i++) {
+    const struct ast_schedule *schedule = ast->schedules.at[i];
+    good = add_entries(c, schedule);
+    is_closed = !schedule->when;
+  }
+  return good && (is_closed || add_entries(c, NULL));
+}
+
 static bool check_kernel(struct checker *c, const struct ast_kernel *source, const struct list *schedules) {
   uint32_t errors = c->diag->error_count;
   c->source = source;
@@ -415,7 +458,7 @@ static bool check_kernel(struct checker *c, const struct ast_kernel *source, con
                c->context->options->schedule);
     return false;
   }
-  if (!is_closed && !add_entries(c, NULL)) return false;
+  if (!is_closed && !add_automatic(c)) return false;
   if (c->diag->error_count != errors) return false;
   list_push(c->arena, &c->context->module->kernels, c->kernel);
   return true;
@@ -446,6 +489,17 @@ static void check_instances(struct checker *c, const struct ast_kernel *source, 
                param->text, source->name.text, param->text);
 }
 
+static void mark_file(struct diag *diag, uint32_t file, bool is_schedule) {
+  if (file < diag->sources.count) list_at(&diag->sources, struct source, file)->is_schedule = is_schedule;
+}
+
+// Which files hold schedules alone?
+static void mark_schedule_files(struct diag *diag, const struct ast_file *ast) {
+  for (uint32_t i = 0; i < ast->schedules.count; i++) mark_file(diag, list_at(&ast->schedules, struct ast_schedule, i)->range.file, true);
+  for (uint32_t i = 0; i < ast->kernels.count; i++) mark_file(diag, list_at(&ast->kernels, struct ast_kernel, i)->range.file, false);
+  for (uint32_t i = 0; i < ast->reducers.count; i++) mark_file(diag, list_at(&ast->reducers, struct ast_reducer, i)->range.file, false);
+}
+
 bool pass_check(struct pass_context *context, const struct ast_file *ast) {
   struct diag *diag = context->diag;
   uint32_t errors = diag->error_count;
@@ -474,6 +528,7 @@ bool pass_check(struct pass_context *context, const struct ast_file *ast) {
       if (near.best) diag_note(diag, (struct range){0}, "did you mean '%s'?", near.best);
     }
   }
+  mark_schedule_files(diag, ast);
   for (uint32_t i = 0; i < ast->kernels.count; i++) {
     const struct ast_kernel *kernel = ast->kernels.at[i];
     struct checker checker = {.context = context, .arena = context->arena, .diag = diag, .ast = ast};

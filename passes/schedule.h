@@ -4,7 +4,7 @@
 
 #include "compiler/pass.h"
 
-// passes/automatic.c: appends the compiler's own directives to an entry without a schedule.
+// passes/automatic_general.c: appends directives to an entry that has neither a user's schedule nor one of passes/automatic.h.
 void schedule_automatically(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry);
 
 // passes/join.c: lets independent reductions share their axes, so that they become one loop. Reports and returns false where they cannot.
