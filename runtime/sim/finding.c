@@ -90,6 +90,8 @@ void sim_find(struct sim_launch_state *launch, enum sim_kind kind, const struct 
 
 void sim_find_poison(struct sim_warp *warp, const struct sim_op *op, uint32_t lanes, const char *what) {
   struct sim_where where = {.warp = warp, .op = op, .lane = (uint32_t)__builtin_ctz(lanes)};
+  uint32_t absent = warp->absent_op[where.lane];
+  if (absent) where.other = &warp->module->ops[absent - 1];
   sim_find(warp->block->launch, SIM_POISON, &where, "%s depends on a lane that took no part in a shuffle",
            what);
 }
@@ -153,7 +155,7 @@ size_t sim_finding_print(const struct sim_finding *finding, char *text, size_t s
   if (finding->has_address)
     append(text, size, &used, ", address 0x%" PRIx64 ", %" PRIu32 " bytes", finding->address, finding->bytes);
   if (finding->other_ptx_line) {
-    append(text, size, &used, "; the other access: ");
+    append(text, size, &used, finding->kind == SIM_POISON ? "; the shuffle: " : "; the other access: ");
     if (finding->other_source.file) {
       append(text, size, &used, "%s:%" PRIu32 ":%" PRIu32 ", ", finding->other_source.file,
              finding->other_source.line, finding->other_source.column);

@@ -424,6 +424,7 @@ struct sim_warp {
   unsigned char *local_written[SIM_LANES]; // and which bytes are written
   uint32_t local_bytes;
   uint32_t masks[SIM_LANES];  // of the warp instruction that a lane waits at
+  uint32_t absent_op[SIM_LANES]; // the last shuffle that gave a lane a value of none, + 1
   bool has_diverged;          // since all lanes last met; if not, groups is not kept
   uint32_t groups[SIM_LANES]; // lanes that have not diverged from a lane since they last met
   // Happens-before.

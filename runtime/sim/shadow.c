@@ -267,6 +267,16 @@ static bool are_strong(const struct access *access, uint32_t other, uint32_t id)
   return mine == GPU && other == GPU;
 }
 
+#define PLAIN_READ " (of a word that an atomic changes: read it by .volatile or .relaxed)"
+
+// Whether one is an atomic and the other a plain load.
+static bool is_plain_read(const struct sim_op *one, const struct sim_op *other) {
+  bool is_atomic = sim_opcodes[one->opcode].class_ == SIM_CLASS_ATOMIC;
+  const struct sim_op *atomic = is_atomic ? one : other, *plain = is_atomic ? other : one;
+  return sim_opcodes[atomic->opcode].class_ == SIM_CLASS_ATOMIC && plain->scope == SIM_SCOPE_WEAK &&
+         strncmp(sim_opcodes[plain->opcode].name, "ld", 2) == 0;
+}
+
 static void report(const struct access *access, const char *mine, const char *theirs, uint32_t id,
                    uint32_t lane, uint32_t op_index) {
   struct sim_warp *warp = access->warp;
@@ -278,8 +288,8 @@ static void report(const struct access *access, const char *mine, const char *th
   char where[64] = "";
   if (!is_same_block) snprintf(where, sizeof where, " of block %u", other_block);
   sim_find(launch, access->is_shared ? SIM_RACE_SHARED : SIM_RACE_GLOBAL, &at,
-           "%s, and %s by thread %u%s, with nothing between them that orders them", mine, theirs,
-           other_warp * SIM_LANES + lane, where);
+           "%s, and %s by thread %u%s, with nothing between them that orders them%s", mine, theirs,
+           other_warp * SIM_LANES + lane, where, is_plain_read(at.op, at.other) ? PLAIN_READ : "");
 }
 
 static bool check_writer(const struct access *access, const struct sim_cell *cell, const char *mine) {

@@ -36,8 +36,9 @@
 //    warp instruction with .sync that both execute, or a fence (or .release) before a strong write and a
 //    fence (or .acquire) after the strong read that sees it. A barrier hands on what fences before it cover,
 //    and what a read before it has seen. Strong accesses (.relaxed and stronger, .volatile, atomics) do not
-//    race with each other, but an atomic and a plain read do; and .volatile orders nothing among the lanes of
-//    a warp in shared memory.
+//    race with each other; a plain read and an atomic do, since a compiler may move, repeat or tear what is
+//    plain: the first read of a compare-and-swap loop is .volatile, .relaxed, or an atomic itself. .volatile
+//    orders nothing among the lanes of a warp in shared memory.
 //  - A mask may name neither lanes that have exited nor lanes that the block does not have. A shuffle hands
 //  poison on
 //    with the data, so that lanes whose value nobody uses in the end do no harm; votes, matches and
@@ -205,7 +206,7 @@ struct sim_finding {
   bool has_address; // address and bytes are meant
   uint64_t address; // in its own space: from the start of shared or local memory, or a device address
   uint32_t bytes;
-  int other_ptx_line; // the other access of a race; 0 when there is none
+  int other_ptx_line; // the other access of a race, the shuffle that poison comes from; 0 when there is none
   struct sim_source other_source;
   char message[256];
 };

@@ -58,6 +58,11 @@ void sim_run_shfl(struct sim_warp *warp, const struct sim_op *op, uint32_t mask)
     from &= 31;
     in_range |= (uint32_t)is_in << l;
     bool is_there = mask & warp->masks[l] & 1u << from;
+    if (!is_there) {
+      warp->absent_op[l] = (uint32_t)(op - warp->module->ops) + 1;
+    } else if (poisoned >> from & 1) {
+      warp->absent_op[l] = warp->absent_op[from];
+    }
     out_poison |= (uint32_t)(!is_there || (poisoned >> from & 1)) << l;
     pd[l] = data[from];
   }
