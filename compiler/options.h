@@ -64,6 +64,9 @@ enum option_taken options_take(struct options *options, int argc, char **argv, i
 // NULL. False after an error.
 bool options_expand(struct diag *diag, int argc, char **argv, int *expanded_argc, char ***expanded_argv);
 
+// Appends the arguments in a text, split as those of a file, to `out`: char *, in the arena.
+void options_split(struct arena *arena, const char *text, size_t length, struct list *out);
+
 // compiler/help.c: the texts that --help and the like print.
 void help_print(struct text *out);
 void help_print_version(struct text *out);

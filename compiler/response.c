@@ -37,22 +37,28 @@ static const char *next_argument(const char *at, const char *end, struct text *a
   return at;
 }
 
-static bool expand(struct expansion *expansion, char *argument, int depth);
-
-static bool expand_text(struct expansion *expansion, const char *path, const struct text *text, int depth) {
+void options_split(struct arena *arena, const char *text, size_t length, struct list *out) {
   struct text argument = {0};
-  const char *at = text->data, *end = at + text->length;
-  bool ok = !text->length || !memchr(text->data, 0, text->length);
-  if (!ok) diag_error(expansion->diag, ERROR_USAGE, nowhere, "response file '%s' is not text", path);
-  while (ok && at < end) {
+  const char *at = text, *end = text + length;
+  while (at < end) {
     if (is_space(*at)) {
       at++;
       continue;
     }
     at = next_argument(at, end, &argument);
-    ok = expand(expansion, arena_strndup(expansion->diag->arena, argument.data, argument.length), depth);
+    list_push(arena, out, arena_strndup(arena, argument.data, argument.length));
   }
   text_free(&argument);
+}
+
+static bool expand(struct expansion *expansion, char *argument, int depth);
+
+static bool expand_text(struct expansion *expansion, const char *path, const struct text *text, int depth) {
+  struct list arguments = {0};
+  bool ok = !text->length || !memchr(text->data, 0, text->length);
+  if (!ok) diag_error(expansion->diag, ERROR_USAGE, nowhere, "response file '%s' is not text", path);
+  if (ok && text->length) options_split(expansion->diag->arena, text->data, text->length, &arguments);
+  for (uint32_t i = 0; ok && i < arguments.count; i++) ok = expand(expansion, arguments.at[i], depth);
   return ok;
 }
 

@@ -6,6 +6,7 @@
 #include "compiler/output.h"
 #include "compiler/plan_build.h"
 #include "compiler/reference.h"
+#include "compiler/run_batch.h"
 #include "compiler/run_cuda.h"
 #include "compiler/run_compare.h"
 #include "compiler/run_element.h"
@@ -38,6 +39,9 @@ static const char HELP[] =
     "  --seed N                orders of blocks, warps and lanes in the simulator\n"
     "  --jobs N                host threads of the simulator\n"
     "  --stats[=json]          print what the simulator counted\n"
+    "  --batch=FILE            run many: each line of FILE (- is standard input) has the arguments\n"
+    "                          of one, behind those given here; quotes as in a shell, # comments\n"
+    "  --timeout N             seconds that one of a batch may take; --jobs N: of them at a time\n"
     "  --help                  print this text\n\n"
     "Options of redc for compilation and messages apply too: -D --arch --schedule -O -G\n"
     "--fp-contract --diagnostics --color --error-limit -Werror --remarks.\n\n"
@@ -68,6 +72,7 @@ struct run {
   const struct ir_entry *entry; // its first, at the stages
   struct kernel_arguments arguments;
   struct text out; // for standard output
+  struct batch_session *session; // of a batch; NULL: none
 };
 
 static const struct range nowhere;
@@ -106,6 +111,8 @@ static bool take_option(struct run *run, int argc, char **argv, int *at) {
     if (value) list_push(&c->arena, &run->sizes, (void *)(uintptr_t)value);
   } else if (run_take_value(c, "--device", argc, argv, at, &value)) {
     if (value) take_device(run, value);
+  } else if (run_take_value(c, "--batch", argc, argv, at, &value)) {
+    refuse(run, ERROR_USAGE, "--batch stands on the command line itself, not in a file of arguments");
   } else if (run_take_flag("--check", argc, argv, at)) {
     run->checks = true;
   } else {
@@ -440,7 +447,10 @@ static bool run_on_device(struct run *run) {
   if (run->device == DEVICE_AUTO && driver_open(&why)) run->device = DEVICE_CUDA;
   if (run->device == DEVICE_CUDA) {
     struct cuda_run cuda;
-    bool ok = cuda_run_begin(&cuda, &run->c, 0) && run_on_gpu(run, &cuda);
+    bool ok = cuda_run_begin(&cuda, &run->c, 0);
+    cuda.keeps_context = ok && run->session;
+    ok = ok && run_on_gpu(run, &cuda);
+    if (run->session) run->session->is_lost = !cuda_run_is_sound(&cuda);
     cuda_run_end(&cuda);
     return ok;
   }
@@ -623,8 +633,9 @@ static bool run_kernel(struct run *run) {
   return ok && write_outs(run);
 }
 
-int redc_run(int argc, char **argv) {
-  struct run run = {.device = DEVICE_AUTO, .multiprocessors = 132};
+static int run_one(int argc, char **argv, struct batch_session *session) {
+  struct run run = {.device = DEVICE_AUTO, .multiprocessors = 132, .session = session};
+  if (session) run.common.jobs = 1; // the cases of a batch are what runs side by side
   int status = EXIT_USAGE;
   compilation_init(&run.c);
   options_init(&run.options, &run.c);
@@ -643,4 +654,8 @@ int redc_run(int argc, char **argv) {
   text_free(&run.out);
   compilation_destroy(&run.c);
   return status;
+}
+
+int redc_run(int argc, char **argv) {
+  return batch_is_asked(argc, argv) ? batch_run(argc, argv, run_one) : run_one(argc, argv, NULL);
 }

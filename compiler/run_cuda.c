@@ -112,11 +112,15 @@ bool cuda_run_collect(struct cuda_run *run) {
   return true;
 }
 
+bool cuda_run_is_sound(struct cuda_run *run) {
+  return !run->has_context || run->driver->synchronize() == 0;
+}
+
 void cuda_run_end(struct cuda_run *run) {
   if (!run->driver) return;
   for (uint32_t i = 0; i < run->mapped.count; i++) run->driver->free(list_at(&run->mapped, struct mapped_buffer, i)->allocation);
   if (run->module) run->driver->module_unload(run->module);
   if (!run->has_context) return;
   run->driver->context_set(run->before);
-  run->driver->primary_release(run->device);
+  if (!run->keeps_context) run->driver->primary_release(run->device);
 }

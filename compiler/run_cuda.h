@@ -16,6 +16,7 @@ struct cuda_run {
   struct list mapped; // struct mapped_buffer
   int multiprocessors;
   bool has_context;
+  bool keeps_context; // set behind cuda_run_begin: the primary context lives on for the next run of this process
 };
 
 // Opens device `ordinal` and makes its primary context current. False after an error.
@@ -30,6 +31,8 @@ uint64_t cuda_run_map(struct cuda_run *run, const struct buffer *buffer);
 bool cuda_run_launch(struct cuda_run *run, const struct plan_launch_value *value);
 // Copies every buffer back.
 bool cuda_run_collect(struct cuda_run *run);
+// Whether the device takes more work from this process: a kernel's fault ends that.
+bool cuda_run_is_sound(struct cuda_run *run);
 void cuda_run_end(struct cuda_run *run);
 
 #endif

@@ -3,20 +3,21 @@
 
   tests/sweep.py --redc build/redc                  # a sample of 300 shapes
   tests/sweep.py --redc build/redc --all            # every shape once; operators and types rotate
-  tests/sweep.py --redc build/redc --sample 5000 --device=cuda --jobs 12
+  tests/sweep.py --redc build/redc --sample 5000 --device=cuda --jobs 16    # on a machine with a GPU: about a minute
 
 Each shape is a kernel whose reduced axes lie on some of thread.x, y and z and whose kept axes on the others, run and compared with
 the reference: exactly, since the data are small integers. A shape that does not fit a block (more than 1024 threads, z above 64)
 is left out and counted.
 """
 import argparse
-import concurrent.futures
 import itertools
 import os
 import random
-import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import batch  # noqa: E402
 
 OPERATORS = [("sum", "i32"), ("max", "f32"), ("min", "i64"), ("sum", "f64"), ("xor", "u32"), ("prod", "u64"), ("max", "i8"), ("and", "u16"),
              ("sum", "f32"), ("fmin", "f64"), ("or", "i16"), ("min", "u8"), ("any", "bool"), ("all", "bool"), ("argmax", "f32"),
@@ -84,22 +85,24 @@ def program(extent, groups, subset, operator, form=""):
     return (PAIR if name == "pair" else "") + f"kernel k(A: {type_}[{dims}]) -> ({outputs}) {{ {body} }}\nschedule k {{ {binds} }}\n"
 
 
-def run_one(redc, device, shape, form):
-    text = program(*shape, form)
-    if text is None:
-        return shape, None, ""
-    type_ = shape[3][1]
-    formula = "i % 3 == 1" if type_ == "bool" else "(i * 7 + 3) % 11" if shape[3][0] not in ("prod", "pair") else "1 + (i % 5) / 4"
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "case.red")
-        with open(path, "w") as f:
-            f.write(text)
-        command = [redc, "run", path, "--arg", f"A={formula}", "--check", f"--device={device}", "--jobs=1", "--seed=3"]
-        try:
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
-            return shape, done.returncode == 0, text + done.stdout.decode(errors="replace").replace(folder + "/", "")
-        except subprocess.TimeoutExpired:
-            return shape, False, text + "timed out"
+def arguments_of(shape):
+    """What the case takes behind its file."""
+    formula = "i % 3 == 1" if shape[3][1] == "bool" else "(i * 7 + 3) % 11" if shape[3][0] not in ("prod", "pair") else "1 + (i % 5) / 4"
+    return ["--arg", f"A={formula}"]
+
+
+def run_shapes(redc, chosen, common, form, jobs):
+    """(shape, whether it passed, the program and what was said) of each."""
+    with tempfile.TemporaryDirectory(prefix="red-sweep-") as folder:
+        lines, texts = [], []
+        for number, shape in enumerate(chosen):
+            path = os.path.join(folder, f"{number}.red")
+            texts.append(program(*shape, form))
+            with open(path, "w") as f:
+                f.write(texts[-1])
+            lines.append([path, *arguments_of(shape)])
+        for shape, text, (status, output) in zip(chosen, texts, batch.run(redc, lines, common, jobs)):
+            yield shape, status == 0, text + output.replace(folder + "/", "")
 
 
 def main():
@@ -109,22 +112,24 @@ def main():
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--all", action="store_true")
     p.add_argument("--device", default="sim")
+    p.add_argument("--order", type=int, default=3, help="seed of the simulator's orders")
+    p.add_argument("--option", action="append", default=[], help="an option for redc run, such as --option=--arch=sm_90")
     p.add_argument("--form", default="", help="shuffle or tree: force it")
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     a = p.parse_args()
     every = [s for s in shapes() if program(*s)]
     chosen = every if a.all else random.Random(a.seed).sample(every, min(a.sample, len(every)))
     passed = failed = 0
-    with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
-        for done, (shape, ok, output) in enumerate(pool.map(lambda s: run_one(a.redc, a.device, s, a.form), chosen)):
-            if ok:
-                passed += 1
-            else:
-                failed += 1
-                if failed <= 10:
-                    print(f"{shape}\n{output}", flush=True)
-            if sys.stderr.isatty() and done % 20 == 0:
-                print(f"\r{done} of {len(chosen)}", end="", file=sys.stderr)
+    common = ["--check", f"--device={a.device}", f"--seed={a.order}", *a.option]
+    for done, (shape, ok, output) in enumerate(run_shapes(a.redc, chosen, common, a.form, a.jobs)):
+        if ok:
+            passed += 1
+        else:
+            failed += 1
+            if failed <= 10:
+                print(f"{shape}\n{output}", flush=True)
+        if sys.stderr.isatty() and done % 20 == 0:
+            print(f"\r{done} of {len(chosen)}", end="", file=sys.stderr)
     print(f"{len(every)} shapes fit a block; {len(chosen)} were run")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0

@@ -3,6 +3,7 @@
 
   tests/fuzz/differential.py --redc build/redc                 # 200 cases of seed 1
   tests/fuzz/differential.py --redc build/redc --seed 7 --count 5000 --jobs 2
+  tests/fuzz/differential.py --redc build/redc --count 5000 --device=cuda --jobs 16    # on a machine with a GPU
   tests/fuzz/differential.py --redc build/redc --endless       # until a fault is found or it is stopped
   tests/fuzz/differential.py --redc build/redc --one 12345     # prints one case and runs it
 
@@ -12,12 +13,14 @@ optimisation, from two starting seeds of the lanes' order. Where nvcc is found (
 CUDA text, bit for bit. A failing case is reduced (directives, statements, sizes) and printed as a .red file with the command that shows it.
 """
 import argparse
-import concurrent.futures
 import os
 import random
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import batch  # noqa: E402
 
 INTS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
 FLOATS = ["f32", "f64"]
@@ -249,26 +252,49 @@ def run(command, timeout=60):
         return -999, "timed out"
 
 
-def verdict(redc, case, quick=False, device="sim"):
+LEVELS = ((3, 1), (0, 2))  # -O and --seed of each run of a case
+
+
+def lines_of(case, path):
+    """The arguments of its runs, behind options that are the same for all; writes the file."""
+    with open(path, "w") as f:
+        f.write(case.text())
+    arguments = case.arguments()
+    if fold_target(case) and not any(a.startswith("B=") for a in arguments):
+        arguments += ["--arg", "B=rand(9)"]
+    return [[path, *arguments, f"-O{level}", f"--seed={seed}"] for level, seed in LEVELS]
+
+
+def judge(code, output, level):
     """'ok', 'refused', or what is wrong."""
+    if code == 0:
+        return "ok"
+    if code == 1 and any(f"[E{n}" in output for n in "1234") and "internal" not in output:
+        return "refused"
+    return f"exit {code} at -O{level}"
+
+
+def verdict(redc, case, device="sim"):
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "case.red")
-        with open(path, "w") as f:
-            f.write(case.text())
-        arguments = case.arguments()
-        if fold_target(case) and not any(a.startswith("B=") for a in arguments):
-            arguments += ["--arg", "B=rand(9)"]
-        for level, seed in ((3, 1),) if quick else ((3, 1), (0, 2)):
-            command = [redc, "run", path, *arguments, "--check", f"--device={device}", f"-O{level}", f"--seed={seed}", "--jobs=1"]
-            code, output = run(command)
-            if code == 0:
-                continue
-            output = output.replace(folder + "/", "")
-            refused = code == 1 and any(f"[E{n}" in output for n in "1234") and "internal" not in output
-            if refused:
-                return "refused", output
-            return f"exit {code} at -O{level}", output
+        for line, (level, _) in zip(lines_of(case, os.path.join(folder, "case.red")), LEVELS):
+            code, output = run([redc, "run", *line, "--check", f"--device={device}", "--jobs=1"])
+            kind = judge(code, output, level)
+            if kind != "ok":
+                return kind, output.replace(folder + "/", "")
     return "ok", ""
+
+
+def verdicts(redc, numbers, device, jobs):
+    """(number, verdict, output) of each case, run side by side."""
+    with tempfile.TemporaryDirectory(prefix="red-differential-") as folder:
+        lines = [line for n in numbers for line in lines_of(Case(n), os.path.join(folder, f"{n}.red"))]
+        results = batch.run(redc, lines, ["--check", f"--device={device}"], jobs, timeout=60)
+        for number in numbers:
+            kind, said = "ok", ""
+            for (level, _), (code, output) in zip(LEVELS, [next(results) for _ in LEVELS]):
+                if kind == "ok":
+                    kind, said = judge(code, output, level), output
+            yield number, kind, said.replace(folder + "/", "")
 
 
 def reduce_case(redc, case, kind):
@@ -298,11 +324,6 @@ def reduce_case(redc, case, kind):
     return case
 
 
-def one(redc, number, device):
-    case = Case(number)
-    return number, *verdict(redc, case, device=device)
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--redc", default="build/redc")
@@ -317,29 +338,28 @@ def main():
         case = Case(a.one)
         print(case.text())
         print(" ".join(case.arguments()))
-        print(*verdict(a.redc, case))
+        print(*verdict(a.redc, case, a.device))
         return 0
     counts = {"ok": 0, "refused": 0}
     faults, first = [], a.seed * 1000000
-    with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
-        while True:
-            for number, kind, output in pool.map(lambda n: one(a.redc, n, a.device), range(first, first + a.count)):
-                if kind in counts:
-                    counts[kind] += 1
-                    continue
-                faults.append((number, kind, output))
-                case = Case(number)
-                if a.device == "sim":
-                    case = reduce_case(a.redc, case, kind)
-                    kind, output = verdict(a.redc, case)
-                print(f"// case {number}: {kind}\n// redc run case.red {' '.join(case.arguments())} --check --device=sim")
-                print(case.text() + "\n".join("// " + l for l in output.splitlines()[:12]), flush=True)
-                if len(faults) >= 20:
-                    break
-            first += a.count
-            if not a.endless or faults:
+    while True:
+        for number, kind, output in verdicts(a.redc, range(first, first + a.count), a.device, a.jobs):
+            if kind in counts:
+                counts[kind] += 1
+                continue
+            faults.append((number, kind, output))
+            case = Case(number)
+            if a.device == "sim":
+                case = reduce_case(a.redc, case, kind)
+                kind, output = verdict(a.redc, case)
+            print(f"// case {number}: {kind}\n// redc run case.red {' '.join(case.arguments())} --check --device=sim")
+            print(case.text() + "\n".join("// " + l for l in output.splitlines()[:12]), flush=True)
+            if len(faults) >= 20:
                 break
-            print(f"{counts['ok']} agreed, {counts['refused']} refused", file=sys.stderr)
+        first += a.count
+        if not a.endless or faults:
+            break
+        print(f"{counts['ok']} agreed, {counts['refused']} refused", file=sys.stderr)
     print(f"{counts['ok']} agreed, {counts['refused']} refused by the compiler")
     print(f"{counts['ok'] + counts['refused']} passed, {len(faults)} failed")
     return 1 if faults else 0
