@@ -13,6 +13,7 @@
 #include "compiler/run_kernel.h"
 #include "compiler/run_progress.h"
 #include "compiler/run_sim.h"
+#include "compiler/run_twin.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,6 +37,9 @@ static const char HELP[] =
     "  --entry NAME            this entry of the launch plan, not the first that fits\n"
     "  --check                 compare with the reference: integers and moves exactly,\n"
     "                          floats within what rounding can do\n"
+    "  --twin FILE.ptx         run this code too, with the program's launch plan: what nvcc\n"
+    "                          makes of the CUDA of --emit=cuda; its outputs must be the same\n"
+    "                          bit for bit\n"
     "  --seed N                orders of blocks, warps and lanes in the simulator\n"
     "  --jobs N                host threads of the simulator\n"
     "  --stats[=json]          print what the simulator counted\n"
@@ -66,6 +70,7 @@ struct run {
   enum device device;
   int64_t multiprocessors; // of the device; the simulator's stands for a large one
   bool checks;
+  const char *twin; // path of --twin, or NULL
   struct list sizes;  // const char *: --size
   struct text *texts; // of the inputs
   const struct ir_kernel *kernel;
@@ -113,6 +118,8 @@ static bool take_option(struct run *run, int argc, char **argv, int *at) {
     if (value) take_device(run, value);
   } else if (run_take_value(c, "--batch", argc, argv, at, &value)) {
     refuse(run, ERROR_USAGE, "--batch stands on the command line itself, not in a file of arguments");
+  } else if (run_take_value(c, "--twin", argc, argv, at, &value)) {
+    run->twin = value;
   } else if (run_take_flag("--check", argc, argv, at)) {
     run->checks = true;
   } else {
@@ -138,6 +145,9 @@ static bool parse_command_line(struct run *run, int argc, char **argv) {
            "redc run writes no code: -o, --emit, --print-after, --stop-after, --from, --save-temps and "
            "options that only "
            "print are for redc alone; see redc run --help");
+  if (run->twin && run->device == DEVICE_AUTO) run->device = DEVICE_SIM;
+  if (run->twin && run->device != DEVICE_SIM)
+    refuse(run, ERROR_USAGE, "--twin is for the simulator: --device=sim");
   if (!run->options.inputs.count) refuse(run, ERROR_USAGE, "redc run needs a program; see redc run --help");
   run->arguments = (struct kernel_arguments){.options = &run->options, .c = c};
   for (uint32_t i = 0; i < run->sizes.count; i++)
@@ -361,9 +371,9 @@ static bool launch_all(struct run *run, struct simulation *simulation, struct pl
   return ok;
 }
 
-// The PTX that was emitted, read back with its plan, in the simulator.
+// The PTX that was emitted, or another one, under the plan of the one that was emitted, in the simulator.
 static bool simulate(struct run *run, struct simulation *simulation, const struct text *ptx,
-                     const char *name) {
+                     const struct text *code, const char *name) {
   char error[512];
   struct plan plan;
   plan_init(&plan);
@@ -371,7 +381,7 @@ static bool simulate(struct run *run, struct simulation *simulation, const struc
     diag_internal(&run->c.diag, "plan", nowhere, "%s", error);
     return false;
   }
-  bool ok = simulation_begin(simulation, &run->c, ptx->data, ptx->length, name, &run->common);
+  bool ok = simulation_begin(simulation, &run->c, code->data, code->length, name, &run->common);
   uint64_t *addresses = arena_array(&run->c.arena, uint64_t, run->kernel->tensors.count + 1);
   for (uint32_t t = 0; ok && t < run->kernel->tensors.count; t++) {
     const struct tensor_argument *tensor = &run->arguments.tensors[t];
@@ -441,6 +451,39 @@ static bool run_on_gpu(struct run *run, struct cuda_run *cuda) {
   return ok && found;
 }
 
+static bool check_canaries(struct run *run) {
+  char error[256];
+  bool ok = true;
+  for (uint32_t t = 0; t < run->kernel->tensors.count; t++)
+    if (!buffer_has_canaries(&run->arguments.tensors[t].buffer, error, sizeof error))
+      ok = refuse(run, ERROR_FINDINGS, "%s", error);
+  return ok;
+}
+
+static bool simulate_code(struct run *run, const struct text *ptx, const struct text *code, const char *name) {
+  struct simulation simulation = {0};
+  bool ok = simulate(run, &simulation, ptx, code, name);
+  if (simulation.finding_total)
+    refuse(run, ERROR_FINDINGS, "the simulator found %" PRIu64 " faults in kernel '%s'",
+           simulation.finding_total, run->kernel->name);
+  text_append(&run->out, simulation.printed.data, simulation.printed.length);
+  simulation_end(&simulation);
+  return ok;
+}
+
+// What the code of --twin makes of the arguments, which are then as before; NULL after an error.
+static struct twin_bytes *run_twin(struct run *run, const struct text *ptx) {
+  struct text code = {0};
+  struct twin_bytes *before = twin_keep(&run->arguments), *after = NULL;
+  if (before && input_read(&run->c.diag, run->twin, &code) && simulate_code(run, ptx, &code, input_name(run->twin)) &&
+      check_canaries(run))
+    after = twin_keep(&run->arguments);
+  if (before) twin_restore(&run->arguments, before);
+  twin_free(before);
+  text_free(&code);
+  return after;
+}
+
 static bool run_on_device(struct run *run) {
   const struct ir_kernel *kernel = run->kernel;
   const char *why;
@@ -462,30 +505,20 @@ static bool run_on_device(struct run *run) {
     return run_reference(run, buffers, false, &elements);
   }
   struct text ptx = {0};
-  struct simulation simulation = {0};
   const char *name =
       arena_printf(&run->c.arena, "%s.ptx", input_name(list_at(&run->options.inputs, const char, 0)));
-  bool ok = compile_program(run, &ptx) && simulate(run, &simulation, &ptx, name);
-  if (simulation.finding_total)
-    refuse(run, ERROR_FINDINGS, "the simulator found %" PRIu64 " faults in kernel '%s'",
-           simulation.finding_total, kernel->name);
-  text_append(&run->out, simulation.printed.data, simulation.printed.length);
-  simulation_end(&simulation);
+  bool ok = compile_program(run, &ptx);
+  struct twin_bytes *twin = NULL;
+  if (ok && run->twin) ok = (twin = run_twin(run, &ptx)) != NULL;
+  ok = ok && simulate_code(run, &ptx, &ptx, name);
+  if (ok && twin) ok = twin_agrees(&run->arguments, twin, run->twin);
+  twin_free(twin);
   text_free(&ptx);
   return ok;
 }
 
 // --- Results
 // --------------------------------------------------------------------------------------------------------------------
-
-static bool check_canaries(struct run *run) {
-  char error[256];
-  bool ok = true;
-  for (uint32_t t = 0; t < run->kernel->tensors.count; t++)
-    if (!buffer_has_canaries(&run->arguments.tensors[t].buffer, error, sizeof error))
-      ok = refuse(run, ERROR_FINDINGS, "%s", error);
-  return ok;
-}
 
 // The row-major number of an element as its indices: "3, 17".
 static const char *index_text(struct run *run, const struct buffer *buffer, int64_t flat) {
