@@ -32,7 +32,9 @@ if(RED_SANITIZE OR RED_FUZZ)
   target_compile_definitions(red-options INTERFACE RED_SANITIZED)
   target_link_options(red-options INTERFACE ${red_sanitize})
 else()
-  target_link_options(red-options INTERFACE -static-libgcc -static-libstdc++)
+  # redc-clang shares Clang's libstdc++.
+  target_link_options(red-options INTERFACE
+    $<$<NOT:$<STREQUAL:$<TARGET_PROPERTY:NAME>,redc-clang>>:-static-libgcc;-static-libstdc++>)
 endif()
 if(RED_FUZZ)
   if(NOT CMAKE_C_COMPILER_ID MATCHES Clang)

@@ -128,6 +128,10 @@ llvm22() {
       return 77
     fi
   fi
+  # Clang is optional in every build.
+  if [ "$(id -u)" = 0 ] && red_can_install libclang-22-dev && red_can_install libclang-cpp22-dev; then
+    red_install libclang-22-dev libclang-cpp22-dev
+  fi
   configure_and_build llvm22
 }
 

@@ -13,11 +13,13 @@ RULES = [
     (r'grammar/lift', r'grammar/|compiler/|runtime/plan\.h'),
     (r'grammar/', r'grammar/red|compiler/|runtime/plan\.h'),
     (r'passes/', r'passes/|compiler/|runtime/plan\.h'),
+    (r'codegen/inspect', r'codegen/|compiler/|runtime/|red_version\.h'),
     (r'codegen/', r'codegen/|compiler/|runtime/plan\.h'),
     (r'runtime/', r'runtime/|red_version\.h'),
     (r'compiler/', r''),
 ]
-FOREIGN = [(r'llvm-c/|llvm/', r'codegen/nvptx'), (r'clang-c/|clang/', r'(grammar/lift|codegen/inspect)')]
+CLANG = r'(grammar/lift|codegen/inspect|compiler/clang_)'
+FOREIGN = [(r'llvm-c/', r'codegen/nvptx'), (r'llvm/', CLANG), (r'clang-c/|clang/', CLANG)]
 
 
 def problems():
