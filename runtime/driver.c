@@ -22,13 +22,18 @@ static void load(void) {
   static const struct {
     const char *symbol;
     size_t place;
+    int is_optional;
   } table[] = {
-#define X(member, symbol, parameters) {symbol, offsetof(struct driver, member)},
+#define X(member, symbol, parameters) {symbol, offsetof(struct driver, member), 0},
       DRIVER_FUNCTIONS(X)
+#undef X
+#define X(member, symbol, parameters) {symbol, offsetof(struct driver, member), 1},
+      DRIVER_OPTIONAL(X)
 #undef X
   };
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
     void *found = dlsym(library, table[i].symbol);
+    if (!found && table[i].is_optional) continue;
     if (!found) {
       snprintf(failure_text, sizeof failure_text, "%s has no function %s: the CUDA driver is too old", name, table[i].symbol);
       failure = failure_text;
@@ -58,8 +63,8 @@ void driver_error_text(const struct driver *driver, const char *call, cu_result 
   size_t length = (size_t)snprintf(text, bytes, "%s: %s (%d): %s", call, name, error, string);
   if (length >= bytes || driver->driver_version(&version)) return;
   int major = version / 1000, minor = version % 1000 / 10;
-  if (error == 209)
+  if (error == CU_ERROR_NO_BINARY_FOR_GPU)
     snprintf(text + length, bytes - length, "; the code is for another GPU than this one (driver for CUDA %d.%d)", major, minor);
-  if (error == 218 || error == 222)
+  if (error == CU_ERROR_INVALID_PTX || error == CU_ERROR_UNSUPPORTED_PTX_VERSION)
     snprintf(text + length, bytes - length, "; the driver, for CUDA %d.%d, does not take this PTX: its first lines name the version that it needs", major, minor);
 }

@@ -206,8 +206,13 @@ struct plan_input {
 enum plan_status {
   PLAN_OK,
   PLAN_TYPE_MISMATCH, // a tensor of another element type
-  PLAN_SHAPE,         // rank, extents that disagree, negative sizes
-  PLAN_LAYOUT,        // strides, alignment, overlap
+  PLAN_RANK,          // a tensor of another rank
+  PLAN_SHAPE,         // extents that disagree, negative sizes
+  PLAN_STRIDE,        // a stride that the kernel does not take
+  PLAN_NULL,          // a null address where there are elements
+  PLAN_MISALIGNED,    // an address that is no multiple of the element's bytes
+  PLAN_ALIAS,         // two elements of an output at one address
+  PLAN_OVERLAP,       // an output in the memory of another tensor
   PLAN_REQUIREMENT,   // a requirement of the kernel
   PLAN_LIMIT,         // no entry fits the device, or a number overflows
 };

@@ -145,7 +145,7 @@ static enum plan_status check_types(const struct evaluation *e) {
                     "%s: the argument has elements of type %s, the kernel's are %s", tensor->name,
                     plan_type_name(value->type), plan_type_name(tensor->type));
     if (value->rank != tensor->rank)
-      return refuse(e->result, PLAN_SHAPE,
+      return refuse(e->result, PLAN_RANK,
                     "%s: the argument has rank %" PRIu32 ", the kernel's tensor has rank %" PRIu32,
                     tensor->name, value->rank, tensor->rank);
     for (uint32_t d = 0; d < tensor->rank; d++)
@@ -232,7 +232,7 @@ static enum plan_status check_strides(const struct evaluation *e) {
                              : row_major;
       int64_t got = tensor_stride(value, d);
       if (value->dims[d] > 1 && got != expected)
-        return refuse(e->result, PLAN_LAYOUT,
+        return refuse(e->result, PLAN_STRIDE,
                       "%s: stride %" PRId64 " in dimension %" PRIu32 ", but the kernel needs %" PRId64 "%s",
                       tensor->name, got, d, expected,
                       tensor->is_strided ? "" : " (its tensors are row-major; declare it `strided`)");
@@ -329,13 +329,13 @@ static enum plan_status check_memory(const struct evaluation *e) {
     uint32_t bytes = plan_type_bytes(value->type);
     if (is_empty(value)) continue;
     if (!value->address)
-      return refuse(e->result, PLAN_LAYOUT, "%s: the address is null", kernel->tensors[t].name);
+      return refuse(e->result, PLAN_NULL, "%s: the address is null", kernel->tensors[t].name);
     if (value->address % bytes)
-      return refuse(e->result, PLAN_LAYOUT,
+      return refuse(e->result, PLAN_MISALIGNED,
                     "%s: address 0x%" PRIx64 " is not aligned to the element's %" PRIu32 " bytes",
                     kernel->tensors[t].name, value->address, bytes);
     if (kernel->tensors[t].is_output && !is_injective(value))
-      return refuse(e->result, PLAN_LAYOUT, "%s: the strides give two elements of an output one address",
+      return refuse(e->result, PLAN_ALIAS, "%s: the strides give two elements of an output one address",
                     kernel->tensors[t].name);
   }
   for (uint32_t t = 0; t < kernel->tensor_count; t++)
@@ -343,7 +343,7 @@ static enum plan_status check_memory(const struct evaluation *e) {
       if ((kernel->tensors[t].is_output || kernel->tensors[u].is_output) &&
           !is_empty(&e->input->tensors[t]) && !is_empty(&e->input->tensors[u]) &&
           overlap(&e->input->tensors[t], &e->input->tensors[u]))
-        return refuse(e->result, PLAN_LAYOUT, "%s and %s overlap in memory; an output may overlap nothing",
+        return refuse(e->result, PLAN_OVERLAP, "%s and %s overlap in memory; an output may overlap nothing",
                       kernel->tensors[t].name, kernel->tensors[u].name);
   return PLAN_OK;
 }

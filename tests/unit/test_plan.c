@@ -159,21 +159,21 @@ Test(plan, empty_grids_launch_nothing) {
 Test(plan, refusals_name_names_and_numbers) {
   REFUSES(l.tensors[0].type = PLAN_F16, PLAN_TYPE_MISMATCH,
           "A: the argument has elements of type f16, the kernel's are f32");
-  REFUSES(l.tensors[0].rank = 1, PLAN_SHAPE, "A: the argument has rank 1, the kernel's tensor has rank 2");
+  REFUSES(l.tensors[0].rank = 1, PLAN_RANK, "A: the argument has rank 1, the kernel's tensor has rank 2");
   REFUSES(l.a_dims[0] = -5, PLAN_SHAPE, "A: extent -5 in dimension 0 is negative");
   REFUSES(l.b_dims[0] = 19, PLAN_SHAPE,
           "B: extent 19 in dimension 0, but the kernel needs 20 (n = 20 comes from A, dimension 0)");
   REFUSES(l.a_dims[1] = 12, PLAN_SHAPE,
           "A: extent 12 in dimension 1, but the kernel needs 11 (m = 11 was given at compile time)");
   REFUSES(l.sizes[2] = -1, PLAN_SHAPE, "size k is -1, which is negative");
-  REFUSES(l.tensors[0].strides = l.a_strides; l.a_strides[0] = 12, PLAN_LAYOUT,
+  REFUSES(l.tensors[0].strides = l.a_strides; l.a_strides[0] = 12, PLAN_STRIDE,
                                               "A: stride 12 in dimension 0, but the kernel needs 11 (its "
                                               "tensors are row-major; declare it `strided`)");
-  REFUSES(l.tensors[0].address = 0, PLAN_LAYOUT, "A: the address is null");
-  REFUSES(l.tensors[0].address = 0x1002, PLAN_LAYOUT,
+  REFUSES(l.tensors[0].address = 0, PLAN_NULL, "A: the address is null");
+  REFUSES(l.tensors[0].address = 0x1002, PLAN_MISALIGNED,
           "A: address 0x1002 is not aligned to the element's 4 bytes");
-  REFUSES(l.b_strides[0] = 0, PLAN_LAYOUT, "B: the strides give two elements of an output one address");
-  REFUSES(l.tensors[1].address = 0x1000 + 4 * 219, PLAN_LAYOUT,
+  REFUSES(l.b_strides[0] = 0, PLAN_ALIAS, "B: the strides give two elements of an output one address");
+  REFUSES(l.tensors[1].address = 0x1000 + 4 * 219, PLAN_OVERLAP,
           "A and B overlap in memory; an output may overlap nothing");
   REFUSES(l.a_dims[0] = l.b_dims[0] = 101, PLAN_REQUIREMENT, "n is at most \"100\": n = 101");
 }
@@ -188,7 +188,7 @@ Test(plan, neighbours_do_not_overlap) {
   l.tensors[1].address = 0x1000 + 4 * (220 + 57);
   cr_assert_eq(evaluate(&l, &r), PLAN_OK);
   l.tensors[1].address -= 4;
-  cr_assert_eq(evaluate(&l, &r), PLAN_LAYOUT);
+  cr_assert_eq(evaluate(&l, &r), PLAN_OVERLAP);
 }
 
 Test(plan, strides_of_extents_of_one_are_ignored) {
@@ -220,7 +220,7 @@ Test(plan, columns_of_one_buffer_do_not_overlap) {
       for (int b = 0; b < 12; b++) overlap |= a / 3 * 8 + a % 3 == b / 3 * 8 + b % 3 + i;
     tensors[1].address = (uint64_t)(0x1000 + 4 * i);
     enum plan_status status = plan_evaluate(&plan.kernels[0], &input, &result);
-    cr_expect_eq(status, overlap ? PLAN_LAYOUT : PLAN_OK, "%d", i);
+    cr_expect_eq(status, overlap ? PLAN_OVERLAP : PLAN_OK, "%d", i);
   }
   plan_destroy(&plan);
 }
