@@ -184,6 +184,7 @@ static void check_entry(struct check *check) {
   for (uint32_t i = 0; i < entry->memory.count; i++) {
     const struct ir_mem *mem = list_at(&entry->memory, struct ir_mem, i);
     uint64_t count = codegen_element_count(mem);
+    if (mem->workspace) continue;
     if (count == 0 || count > INT32_MAX)
       refuse(check, mem->range, "array '%s' has no constant size", mem->name);
   }

@@ -45,7 +45,7 @@ static void use_block(struct uses *uses, const struct list *block) {
     if (stmt->hi) use_expr(uses, stmt->hi);
     for (uint32_t k = 0; k < stmt->inputs.count; k++)
       use_expr(uses, list_at(&stmt->inputs, struct ir_expr, k));
-    if (stmt->kind == IR_STORE || stmt->kind == IR_STORE_WIDE || stmt->kind == IR_LOAD_WIDE) {
+    if (stmt->kind == IR_STORE || stmt->kind == IR_STORE_WIDE || stmt->kind == IR_LOAD_WIDE || stmt->kind == IR_ATOMIC) {
       add(uses, &uses->mems, stmt->mem);
       if (stmt->kind != IR_LOAD_WIDE) add(uses, &uses->stored, stmt->mem);
       if (!stmt->is_flat) use_strides(uses, stmt->mem);
@@ -76,6 +76,13 @@ void codegen_arguments(struct arena *arena, const struct ir_kernel *kernel, cons
     struct codegen_argument *argument = append(arena, out, ARGUMENT_TENSOR, mem->type);
     argument->mem = mem;
     argument->is_written = list_has(&uses.stored, mem);
+  }
+  for (uint32_t i = 0; i < entry->memory.count; i++) {
+    struct ir_mem *mem = list_at(&entry->memory, struct ir_mem, i);
+    if (!mem->workspace || !list_has(&uses.mems, mem)) continue;
+    struct codegen_argument *argument = append(arena, out, ARGUMENT_TENSOR, mem->type);
+    argument->mem = mem;
+    argument->is_written = argument->is_shared = true;
   }
   for (uint32_t i = 0; i < kernel->scalars.count; i++) {
     struct ir_var *var = list_at(&kernel->scalars, struct ir_var, i);

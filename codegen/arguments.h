@@ -2,6 +2,8 @@
 //
 //   tensors   those that the entry's body mentions, in the kernel's order: a global pointer each, `const`
 //             unless the entry writes it, never overlapping one that is written
+//   workspace the parts of it that the entry's body mentions, in the entry's order: a global pointer each, which other
+//             blocks write while this one runs
 //   scalars   those mentioned, in the kernel's order, each of its own type (bool: one byte, where not 0 is
 //             true; f16 and bf16: their 16 bits)
 //   sizes     those mentioned that no -D fixed, in the kernel's order, as i64
@@ -17,6 +19,7 @@ struct codegen_argument {
   struct ir_mem *mem; // TENSOR
   struct ir_var *var; // SCALAR, SIZE
   bool is_written;    // TENSOR: this entry stores to it
+  bool is_shared;     // TENSOR: a part of the workspace, through which blocks exchange values
 };
 
 // Appends the parameters (struct codegen_argument, in the arena) of an entry at LEVEL_PROGRAM to `out`.

@@ -185,6 +185,27 @@ static void store_wide(struct cuda *cg, const struct ir_stmt *stmt) {
   cuda_line_end(cg);
 }
 
+static void atomic(struct cuda *cg, const struct ir_stmt *stmt) {
+  static const char *const names[] = {
+      [ATOMIC_ADD] = "atomicAdd", [ATOMIC_MIN] = "atomicMin", [ATOMIC_MAX] = "atomicMax", [ATOMIC_AND] = "atomicAnd",
+      [ATOMIC_OR] = "atomicOr",   [ATOMIC_XOR] = "atomicXor", [ATOMIC_INC] = "atomicInc",
+  };
+  const struct cuda_object *object = cuda_object(cg, stmt->mem);
+  struct ir_var *result = stmt->results.count ? stmt->results.at[0] : NULL;
+  if (result && cuda_var(cg, result)->is_live)
+    text_printf(&cg->line, "%s %s = ", cuda_type(result->type), declare(cg, result));
+  // sums of signed 64-bit integers go by the unsigned ones, which CUDA has
+  bool is_i64_sum = stmt->mem->type == TYPE_I64 && stmt->atomic == ATOMIC_ADD;
+  text_printf(&cg->line, "%s(%s&%s[", names[stmt->atomic], is_i64_sum ? "(unsigned long long *)" : "", object ? object->name : stmt->mem->name);
+  cuda_offset(cg, codegen_offset(cg->context->arena, cg->entry, stmt->mem, (struct ir_expr **)stmt->indices.at,
+                                 stmt->indices.count, stmt->is_flat));
+  put(cg, "], ");
+  if (is_i64_sum) put(cg, "(unsigned long long)");
+  cuda_expr(cg, stmt->value, is_i64_sum ? PLACE_UNARY : PLACE_ANY, true);
+  put(cg, ");");
+  cuda_line_end(cg);
+}
+
 // Whether an expression may have another value in a later iteration.
 static bool may_change(const struct ir_expr *e) {
   if ((e->op == OP_VAR && e->var->kind == VAR_MUTABLE) || e->op == OP_LOAD || e->op == OP_LOAD_FLAT)
@@ -256,6 +277,11 @@ static void statement(struct cuda *cg, const struct ir_stmt *stmt) {
   case IR_STORE: store(cg, stmt); break;
   case IR_LOAD_WIDE: load_wide(cg, stmt); break;
   case IR_STORE_WIDE: store_wide(cg, stmt); break;
+  case IR_ATOMIC: atomic(cg, stmt); break;
+  case IR_FENCE:
+    put(cg, "__threadfence();");
+    cuda_line_end(cg);
+    break;
   case IR_FOR: loop(cg, stmt); break;
   case IR_IF: branch(cg, stmt); break;
   case IR_BARRIER:
@@ -294,8 +320,8 @@ static void parameter(struct cuda *cg, const struct codegen_argument *argument) 
   }
   struct cuda_object *object = (struct cuda_object *)cuda_object(cg, argument->mem);
   object->name = cuda_name(cg, &cg->names, argument->mem->label, argument->mem->name);
-  text_printf(&cg->line, "%s%s *__restrict__ %s", argument->is_written ? "" : "const ",
-              cuda_memory_type(argument->type), object->name);
+  text_printf(&cg->line, "%s%s *%s%s", argument->is_written ? "" : "const ", cuda_memory_type(argument->type),
+              argument->is_shared ? "" : "__restrict__ ", object->name);
 }
 
 // One line where it fits, else one parameter a line.
@@ -349,7 +375,8 @@ void cuda_entry(struct cuda *cg, const struct ir_kernel *kernel, const struct ir
     if (argument->kind == ARGUMENT_TENSOR) add_object(cg, argument->mem);
   }
   for (uint32_t i = 0; i < entry->memory.count; i++)
-    add_object(cg, list_at(&entry->memory, struct ir_mem, i));
+    if (!list_at(&entry->memory, struct ir_mem, i)->workspace)
+      add_object(cg, list_at(&entry->memory, struct ir_mem, i));
   cuda_find_uses(cg, &entry->body);
 
   const char *name = cuda_name(cg, &cg->globals, entry->name, entry->name);
@@ -363,7 +390,9 @@ void cuda_entry(struct cuda *cg, const struct ir_kernel *kernel, const struct ir
   cuda_line_end(cg);
   signature(cg, &arguments, name);
   cg->depth++;
-  for (uint32_t i = 0; i < entry->memory.count; i++) array(cg, list_at(&entry->memory, struct ir_mem, i));
+  for (uint32_t i = 0; i < entry->memory.count; i++)
+    if (!list_at(&entry->memory, struct ir_mem, i)->workspace)
+      array(cg, list_at(&entry->memory, struct ir_mem, i));
   block(cg, &entry->body);
   cg->depth--;
   put(cg, "}");

@@ -69,8 +69,10 @@ static void define_argument(struct nvptx *cg, const struct codegen_argument *arg
     return;
   }
   LLVMSetValueName2(value, argument->mem->name, strlen(argument->mem->name));
-  add_attribute(cg, place + 1, "noalias", 0);
-  add_attribute(cg, place + 1, "nocapture", 0);
+  if (!argument->is_shared) { // else LLVM would move its loads across fences
+    add_attribute(cg, place + 1, "noalias", 0);
+    add_attribute(cg, place + 1, "nocapture", 0);
+  }
   add_attribute(cg, place + 1, "align", codegen_alignment(argument->mem));
   if (!argument->is_written) add_attribute(cg, place + 1, "readonly", 0);
   add_object(cg, argument->mem, value, !argument->is_written);
@@ -118,7 +120,8 @@ bool nvptx_entry(struct nvptx *cg, struct ir_kernel *kernel, struct ir_entry *en
   for (uint32_t i = 0; i < arguments.count; i++)
     define_argument(cg, list_at(&arguments, struct codegen_argument, i), i);
   for (uint32_t i = 0; i < entry->memory.count; i++)
-    define_memory(cg, list_at(&entry->memory, struct ir_mem, i));
+    if (!list_at(&entry->memory, struct ir_mem, i)->workspace)
+      define_memory(cg, list_at(&entry->memory, struct ir_mem, i));
   nvptx_block(cg, &entry->body);
   LLVMBuildRetVoid(cg->builder);
   LLVMPositionBuilderAtEnd(cg->builder, cg->first_block);

@@ -260,6 +260,52 @@ static void build_store(struct nvptx *cg, const struct ir_stmt *stmt) {
   nvptx_store(cg, stmt->mem, nvptx_offset(cg, offset), value, stmt->range);
 }
 
+// --- Fences and atomics: inline assembly, since LLVM 19 aborts on fences and prints every order as relaxed ---
+
+static LLVMValueRef build_asm(struct nvptx *cg, LLVMTypeRef result, const char *text, const char *constraints,
+                              LLVMValueRef *operands, uint32_t count) {
+  LLVMTypeRef types[2];
+  for (uint32_t i = 0; i < count; i++) types[i] = LLVMTypeOf(operands[i]);
+  LLVMTypeRef type = LLVMFunctionType(result, types, count, false);
+  LLVMValueRef code = LLVMGetInlineAsm(type, (char *)text, strlen(text), (char *)constraints, strlen(constraints), true,
+                                       false, LLVMInlineAsmDialectATT, false);
+  return LLVMBuildCall2(cg->builder, type, code, operands, count, "");
+}
+
+static void build_fence(struct nvptx *cg) {
+  build_asm(cg, LLVMVoidTypeInContext(cg->llvm), "fence.acq_rel.gpu;", "~{memory}", NULL, 0);
+}
+
+// The suffix of an atomic's type: bits for logic, signs where they matter.
+static const char *atomic_type(const struct ir_stmt *stmt) {
+  enum type type = stmt->mem->type;
+  bool is_wide = type_bits(type) == 64, is_logic = stmt->atomic == ATOMIC_AND || stmt->atomic == ATOMIC_OR || stmt->atomic == ATOMIC_XOR;
+  bool is_signed = type_is_signed(type) && (stmt->atomic == ATOMIC_MIN || stmt->atomic == ATOMIC_MAX);
+  if (type_is_float(type)) return is_wide ? "f64" : "f32";
+  if (is_logic) return is_wide ? "b64" : "b32";
+  return is_signed ? (is_wide ? "s64" : "s32") : is_wide ? "u64" : "u32";
+}
+
+static void build_atomic(struct nvptx *cg, const struct ir_stmt *stmt) {
+  static const char *const names[] = {
+      [ATOMIC_ADD] = "add", [ATOMIC_MIN] = "min", [ATOMIC_MAX] = "max", [ATOMIC_AND] = "and",
+      [ATOMIC_OR] = "or",   [ATOMIC_XOR] = "xor", [ATOMIC_INC] = "inc",
+  };
+  const struct nvptx_object *object = find_object(cg, stmt->mem, stmt->range);
+  if (!object) return;
+  enum type type = stmt->mem->type;
+  char letter = type_is_float(type) ? (type_bits(type) == 64 ? 'd' : 'f') : type_bits(type) == 64 ? 'l' : 'r';
+  LLVMValueRef value = nvptx_expr(cg, stmt->value);
+  LLVMValueRef operands[2] = {LLVMBuildPtrToInt(cg->builder, wide_place(cg, object, stmt), LLVMInt64TypeInContext(cg->llvm), ""), value};
+  bool has_result = stmt->results.count;
+  const char *text = arena_printf(cg->context->arena, "%s.relaxed.gpu.global.%s.%s %s;", has_result ? "atom" : "red", names[stmt->atomic],
+                                  atomic_type(stmt), has_result ? "$0, [$1], $2" : "[$0], $1");
+  const char *constraints = has_result ? arena_printf(cg->context->arena, "=%c,l,%c,~{memory}", letter, letter)
+                                       : arena_printf(cg->context->arena, "l,%c,~{memory}", letter);
+  LLVMValueRef old = build_asm(cg, has_result ? nvptx_type(cg, type) : LLVMVoidTypeInContext(cg->llvm), text, constraints, operands, 2);
+  if (has_result) nvptx_define(cg, stmt->results.at[0], old);
+}
+
 static void build_stmt(struct nvptx *cg, const struct ir_stmt *stmt) {
   nvptx_memo_clear(cg);
   nvptx_debug_at(cg, stmt->range);
@@ -283,6 +329,8 @@ static void build_stmt(struct nvptx *cg, const struct ir_stmt *stmt) {
   case IR_STORE: build_store(cg, stmt); break;
   case IR_LOAD_WIDE: build_load_wide(cg, stmt); break;
   case IR_STORE_WIDE: build_store_wide(cg, stmt); break;
+  case IR_ATOMIC: build_atomic(cg, stmt); break;
+  case IR_FENCE: build_fence(cg); break;
   case IR_FOR: build_for(cg, stmt); break;
   case IR_IF: build_if(cg, stmt); break;
   case IR_BARRIER: build_barrier(cg); break;

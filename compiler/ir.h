@@ -78,8 +78,11 @@ struct ir_var {
   uint32_t mark;            // scratch of a pass
 };
 
+// A launch's workspace begins with counters of 32 bits that are zero between launches.
+enum { WORKSPACE_COUNTERS = 16384, WORKSPACE_HEADER_BYTES = 4 * WORKSPACE_COUNTERS };
+
 enum ir_space { SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL };
-// A memory object: a tensor of the caller, or a shared or local array of the program.
+// A memory object: a tensor of the caller, a shared or local array of the program, or a part of the launch's workspace (global, of an entry).
 struct ir_mem {
   const char *name, *label;
   enum ir_space space;
@@ -91,6 +94,7 @@ struct ir_mem {
   bool is_strided;     // strides come at launch
   uint32_t alignment;  // bytes that the base is known to have; at least the element's
   uint32_t parameter;  // tensors: place among the kernel's tensors
+  struct ir_expr *workspace; // parts of the workspace: where it begins there, bytes, i64 over sizes; else NULL
   struct range range;
 };
 
@@ -121,25 +125,33 @@ enum ir_stmt_kind {
   IR_SYNCWARP,  // warp barrier, value: the mask
   IR_LOAD_WIDE, // results = neighbours of mem from indices on, one access aligned to its size: 2, 4, 8 or 16 bytes
   IR_STORE_WIDE, // neighbours of mem from indices on = inputs, likewise
+  IR_ATOMIC,     // mem[indices] = it, changed by `value`; results: none, or what it was before
+  IR_FENCE,      // what this thread did, and what it saw, is before what it does next, for all threads of the device
 };
+enum { IR_STMT_KINDS = IR_FENCE + 1 };
 // unroll of a loop that is a vector: its copies' accesses are joined by pass `widen`.
 enum { UNROLL_VECTOR = 1u << 30 };
 
 enum allreduce_form { FORM_AUTO, FORM_SHUFFLE, FORM_TREE };
+// INC: 0 where it was at least `value`, else one more.
+enum ir_atomic { ATOMIC_ADD, ATOMIC_MIN, ATOMIC_MAX, ATOMIC_AND, ATOMIC_OR, ATOMIC_XOR, ATOMIC_INC, ATOMIC_COUNT };
+// How the values of blocks become one.
+enum combine_form { COMBINE_AUTO, COMBINE_LAST_BLOCK, COMBINE_FLAG, COMBINE_SECOND_KERNEL, COMBINE_ATOMIC, COMBINE_COUNT };
 
 struct ir_stmt {
   enum ir_stmt_kind kind;
   struct range range;
   struct ir_var *var;
-  struct ir_expr *value; // LET VAR SET STORE; IF: condition; SYNCWARP: mask
-  struct ir_mem *mem;    // STORE, LOAD_WIDE, STORE_WIDE
-  struct list indices;   // STORE, LOAD_WIDE, STORE_WIDE: struct ir_expr
+  struct ir_expr *value; // LET VAR SET STORE ATOMIC; IF: condition; SYNCWARP: mask
+  struct ir_mem *mem;    // STORE, LOAD_WIDE, STORE_WIDE, ATOMIC
+  struct list indices;   // STORE, LOAD_WIDE, STORE_WIDE, ATOMIC: struct ir_expr
   bool is_flat;          // the same: one flat offset in elements
   struct ir_expr *lo, *hi; // FOR
   uint32_t unroll;         // FOR: 0 as the backend likes, 1 never, UINT32_MAX whole, else the factor
   struct list body, otherwise; // FOR, IF: struct ir_stmt
   struct ir_reducer *reducer;  // ALLREDUCE
-  struct list results;         // ALLREDUCE, LOAD_WIDE: struct ir_var, LET
+  struct list results;         // ALLREDUCE, LOAD_WIDE, ATOMIC: struct ir_var, LET
+  enum ir_atomic atomic;       // ATOMIC
   struct list inputs;          // ALLREDUCE, STORE_WIDE: struct ir_expr
   uint32_t thread_axes;        // ALLREDUCE: reduced ones, bit 0 x, 1 y, 2 z
   bool result_in_all;          // ALLREDUCE: else only threads whose reduced coordinates are all 0 use it
@@ -181,7 +193,8 @@ struct ir_stage_axis {
   bool is_reduction; // in this stage
 };
 
-enum ir_stage_kind { STAGE_REDUCE, STAGE_STORE };
+// ARRIVE: every block counts itself in mem; the stages behind it run in the last one of the blocks that differ in block_axes only.
+enum ir_stage_kind { STAGE_REDUCE, STAGE_STORE, STAGE_ARRIVE };
 struct ir_stage {
   enum ir_stage_kind kind;
   const char *label; // the name that directives use: of the let or the output
@@ -196,15 +209,18 @@ struct ir_stage {
   struct list init;     // struct ir_expr, one a component, or empty; counted once
   struct list results;  // struct ir_var VALUE: one a component
   enum allreduce_form form; // what `allreduce` asked for
-  // STAGE_STORE: to a tensor, or to a local array that later stages of the same thread read
+  enum combine_form combine; // what `combine` asked for
+  // STAGE_STORE: to a tensor, or to a local array that later stages of the same thread read, or to the workspace. STAGE_ARRIVE: counters
   struct ir_mem *mem;
   struct list indices; // struct ir_expr index
   struct ir_expr *value;
+  uint32_t block_axes; // STAGE_ARRIVE: bit 0 x, 1 y, 2 z
 };
 
 enum ir_directive_kind { DIRECTIVE_SPLIT_BY, DIRECTIVE_SPLIT_INTO, DIRECTIVE_FUSE, DIRECTIVE_REORDER, DIRECTIVE_BIND,
                          DIRECTIVE_UNROLL, DIRECTIVE_VECTORIZE, DIRECTIVE_ALLREDUCE, DIRECTIVE_JOIN,
                          DIRECTIVE_REGISTERS, // names[0]: a tensor; axes[0]: where it is kept
+                         DIRECTIVE_COMBINE,
                          DIRECTIVE_COUNT };
 // A directive that pass `schedule` has yet to apply; factors are resolved to index expressions over sizes.
 struct ir_directive {
@@ -217,6 +233,7 @@ struct ir_directive {
   struct ir_expr *factor; // SPLIT, UNROLL (NULL: whole); extent(x) stands as a VAR named x of kind VAR_AXIS
   enum ir_bind bind;
   enum allreduce_form form;
+  enum combine_form combine;
 };
 
 // A condition of a launch with the message that its failure gives.
@@ -241,7 +258,7 @@ struct ir_entry {
   struct list stages;     // struct ir_stage
   uint32_t block[3];      // threads; 0 until pass `nest`
   struct ir_expr *grid[3]; // extents of the logical block axes, i64 over sizes; NULL until `nest`
-  struct list memory;      // struct ir_mem: shared and local
+  struct list memory;      // struct ir_mem: shared and local, and parts of the workspace in the order in which they lie there
   struct list body;        // struct ir_stmt
   enum type index_type;    // INDEX until pass `index`, then I32 or I64
 };

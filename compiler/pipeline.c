@@ -291,7 +291,7 @@ static struct list plan_parameters(struct arena *arena, struct ir_kernel *kernel
     const struct codegen_argument *argument = list_at(&arguments, struct codegen_argument, i);
     struct plan_parameter *parameter = arena_new(arena, struct plan_parameter);
     switch (argument->kind) {
-    case ARGUMENT_TENSOR: parameter->tensor = argument->mem; break;
+    case ARGUMENT_TENSOR: *(argument->mem->workspace ? &parameter->workspace : &parameter->tensor) = argument->mem; break;
     case ARGUMENT_SCALAR: parameter->scalar = argument->var; break;
     case ARGUMENT_SIZE: parameter->integer = ir_ref(arena, argument->var); break;
     }

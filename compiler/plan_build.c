@@ -235,11 +235,30 @@ static void build_argument(struct builder *b, const struct plan_parameter *param
     argument->kind = PLAN_ARGUMENT_SCALAR;
     argument->index = (uint32_t)place(&b->kernel->scalars, parameter->scalar);
     argument->bytes = type_bytes(parameter->scalar->type);
+  } else if (parameter->workspace) {
+    argument->kind = PLAN_ARGUMENT_WORKSPACE;
+    argument->bytes = 8;
+    argument->expr = translate(b, parameter->workspace->workspace);
   } else {
     argument->kind = PLAN_ARGUMENT_INTEGER;
     argument->bytes = type_bits(parameter->integer->type) == 32 ? 4 : 8;
     argument->expr = translate(b, parameter->integer);
   }
+}
+
+// The workspace ends where its last part does.
+static void build_workspace(struct builder *b, const struct ir_entry *from, struct plan_entry *entry) {
+  struct arena *arena = b->module->arena;
+  struct ir_expr *bytes = NULL;
+  for (uint32_t i = 0; i < from->memory.count; i++) {
+    const struct ir_mem *mem = list_at(&from->memory, struct ir_mem, i);
+    if (!mem->workspace) continue;
+    struct ir_expr *size = ir_int(arena, TYPE_I64, type_bytes(mem->type));
+    for (uint32_t d = 0; d < mem->dims.count; d++) size = ir_binary(arena, OP_MUL, size, list_at(&mem->dims, struct ir_expr, d));
+    bytes = ir_binary(arena, OP_ADD, mem->workspace, size);
+  }
+  entry->workspace = translate(b, bytes);
+  if (bytes) entry->zeroed = translate_int(b, WORKSPACE_HEADER_BYTES);
 }
 
 static void build_entry(struct builder *b, struct ir_kernel *kernel, struct ir_entry *from,
@@ -249,6 +268,7 @@ static void build_entry(struct builder *b, struct ir_kernel *kernel, struct ir_e
   entry->schedule = copy_name(b, from->schedule);
   entry->when = translate(b, from->when);
   entry->assumptions = build_requirements(b, &from->assumptions, &entry->assumption_count);
+  build_workspace(b, from, entry);
   entry->launches = need(b, plan_alloc(b->plan, sizeof *entry->launches));
   if (b->failed) return;
   entry->launch_count = 1;
@@ -283,6 +303,7 @@ static void check(struct builder *b, const struct plan_kernel *kernel) {
   for (uint32_t i = 0; i < kernel->entry_count; i++) {
     const struct plan_entry *entry = &kernel->entries[i];
     check_depth(b, kernel, &entry->when);
+    check_depth(b, kernel, &entry->workspace);
     for (uint32_t a = 0; a < entry->assumption_count; a++)
       check_depth(b, kernel, &entry->assumptions[a].condition);
     for (int d = 0; d < 3; d++) check_depth(b, kernel, &entry->launches[0].grid[d]);

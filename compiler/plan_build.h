@@ -5,11 +5,12 @@
 #include "compiler/ir.h"
 #include "runtime/plan.h"
 
-// One argument of a compiled kernel, in the order of its parameters; one of the three.
+// One argument of a compiled kernel, in the order of its parameters; one of the four.
 struct plan_parameter {
   struct ir_mem *tensor;   // its pointer
   struct ir_var *scalar;   // VAR_SCALAR
   struct ir_expr *integer; // an i64 over sizes and facts
+  struct ir_mem *workspace; // a part of the workspace
 };
 // The parameters of an entry at LEVEL_PROGRAM: a list of struct plan_parameter.
 typedef struct list plan_parameters_function(struct arena *arena, struct ir_kernel *kernel,

@@ -64,6 +64,10 @@ static void print_mem(struct printer *p, const char *keyword, const struct ir_me
   if (mem->is_read) text_puts(p->out, " read");
   if (mem->is_strided) text_puts(p->out, " strided");
   if (mem->parameter) text_printf(p->out, " parameter %u", mem->parameter);
+  if (mem->workspace) {
+    text_puts(p->out, " at ");
+    print_expr(p, mem->workspace);
+  }
   print_range(p, mem->range);
   text_puts(p->out, "\n");
 }
@@ -158,6 +162,19 @@ static void print_wide(struct printer *p, const struct ir_stmt *s) {
   print_exprs(p, &s->inputs, "()");
 }
 
+static void print_atomic(struct printer *p, const struct ir_stmt *s) {
+  text_puts(p->out, s->is_flat ? "atomic_flat " : "atomic ");
+  if (s->results.count) {
+    print_vars(p, &s->results, s->range);
+    text_puts(p->out, " = ");
+  }
+  text_printf(p->out, "%s ", ir_atomic_names[s->atomic]);
+  print_name(p, s->mem ? s->mem->name : NULL);
+  print_exprs(p, &s->indices, "[]");
+  text_puts(p->out, " by ");
+  print_expr(p, s->value);
+}
+
 static void print_stmt(struct printer *p, const struct ir_stmt *s) {
   begin_line(p);
   switch (s->kind) {
@@ -180,6 +197,8 @@ static void print_stmt(struct printer *p, const struct ir_stmt *s) {
     break;
   case IR_LOAD_WIDE:
   case IR_STORE_WIDE: print_wide(p, s); break;
+  case IR_ATOMIC: print_atomic(p, s); break;
+  case IR_FENCE: text_puts(p->out, "fence"); break;
   }
   print_range(p, s->range);
   text_puts(p->out, "\n");
@@ -274,6 +293,7 @@ static void print_directive(struct printer *p, const struct ir_directive *direct
   }
   if (directive->bind != BIND_SERIAL) text_printf(p->out, " bind %s", ir_bind_names[directive->bind]);
   if (directive->form != FORM_AUTO) text_printf(p->out, " form %s", ir_form_names[directive->form]);
+  if (directive->combine != COMBINE_AUTO) text_printf(p->out, " combine %s", ir_combine_names[directive->combine]);
   print_range(p, directive->range);
   text_puts(p->out, "\n");
 }
@@ -314,15 +334,30 @@ static void print_reduce(struct printer *p, const struct ir_stage *stage) {
     begin_line(p);
     text_printf(p->out, "form %s\n", ir_form_names[stage->form]);
   }
+  if (stage->combine != COMBINE_AUTO) {
+    begin_line(p);
+    text_printf(p->out, "combine %s\n", ir_combine_names[stage->combine]);
+  }
   begin_line(p);
   text_puts(p->out, "results ");
   print_vars(p, &stage->results, stage->range);
   text_puts(p->out, "\n");
 }
 
+// `arrive counters over x y`
+static void print_arrive(struct printer *p, const struct ir_stage *stage) {
+  begin_line(p);
+  text_puts(p->out, "arrive ");
+  print_name(p, stage->mem ? stage->mem->name : NULL);
+  text_puts(p->out, " over");
+  for (uint32_t i = 0; i < 3; i++)
+    if (stage->block_axes >> i & 1) text_printf(p->out, " %c", "xyz"[i]);
+  text_puts(p->out, "\n");
+}
+
 static void print_stage(struct printer *p, const struct ir_stage *stage) {
   begin_line(p);
-  text_printf(p->out, "stage %s ", stage->kind == STAGE_REDUCE ? "reduce" : "store");
+  text_printf(p->out, "stage %s ", stage->kind == STAGE_REDUCE ? "reduce" : stage->kind == STAGE_STORE ? "store" : "arrive");
   print_quoted(p, stage->label ? stage->label : "", '"');
   print_range(p, stage->range);
   open_brace(p);
@@ -348,6 +383,8 @@ static void print_stage(struct printer *p, const struct ir_stage *stage) {
   print_block(p, &stage->lets);
   if (stage->kind == STAGE_REDUCE) {
     print_reduce(p, stage);
+  } else if (stage->kind == STAGE_ARRIVE) {
+    print_arrive(p, stage);
   } else {
     begin_line(p);
     print_store(p, stage->mem, &stage->indices, false, stage->value);

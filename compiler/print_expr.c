@@ -25,6 +25,19 @@ const char *const ir_stmt_names[] = {
     [IR_SYNCWARP] = "syncwarp",
     [IR_LOAD_WIDE] = "load_wide",
     [IR_STORE_WIDE] = "store_wide",
+    [IR_ATOMIC] = "atomic",
+    [IR_FENCE] = "fence",
+};
+const char *const ir_atomic_names[] = {
+    [ATOMIC_ADD] = "add", [ATOMIC_MIN] = "min", [ATOMIC_MAX] = "max", [ATOMIC_AND] = "and",
+    [ATOMIC_OR] = "or",   [ATOMIC_XOR] = "xor", [ATOMIC_INC] = "inc",
+};
+const char *const ir_combine_names[] = {
+    [COMBINE_AUTO] = "auto",
+    [COMBINE_LAST_BLOCK] = "last_block",
+    [COMBINE_FLAG] = "flag",
+    [COMBINE_SECOND_KERNEL] = "second_kernel",
+    [COMBINE_ATOMIC] = "atomic",
 };
 
 const char *const ir_directive_names[] = {
@@ -33,6 +46,7 @@ const char *const ir_directive_names[] = {
     [DIRECTIVE_BIND] = "bind",           [DIRECTIVE_UNROLL] = "unroll",
     [DIRECTIVE_VECTORIZE] = "vectorize", [DIRECTIVE_ALLREDUCE] = "allreduce",
     [DIRECTIVE_JOIN] = "join",           [DIRECTIVE_REGISTERS] = "registers",
+    [DIRECTIVE_COMBINE] = "combine",
 };
 
 enum type ir_inferred_type(enum op op, struct ir_expr *const *args, uint32_t count,
@@ -253,6 +267,6 @@ void print_exprs(struct printer *p, const struct list *exprs, const char *bracke
 
 const char *ir_stmt_title(const struct ir_stmt *stmt, struct arena *arena) {
   const char *name = stmt->mem ? stmt->mem->name : stmt->var ? stmt->var->name : NULL;
-  const char *kind = (uint32_t)stmt->kind <= IR_STORE_WIDE ? ir_stmt_names[stmt->kind] : "statement";
+  const char *kind = (uint32_t)stmt->kind < IR_STMT_KINDS ? ir_stmt_names[stmt->kind] : "statement";
   return name ? arena_printf(arena, "%s '%s'", kind, name) : kind;
 }

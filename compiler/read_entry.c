@@ -28,6 +28,7 @@ struct ir_mem *read_mem(struct reader *r, enum ir_space space) {
   mem->is_read = read_accept_word(r, "read");
   mem->is_strided = read_accept_word(r, "strided");
   if (read_accept_word(r, "parameter")) mem->parameter = read_uint(r, "the number of a parameter");
+  if (space == SPACE_GLOBAL && read_accept_word(r, "at")) mem->workspace = read_expr(r);
   mem->range = read_range(r);
   return mem;
 }
@@ -62,6 +63,11 @@ static enum ir_bind read_bind(struct reader *r) {
   return (enum ir_bind)read_choice(r, ir_bind_names, BIND_VECTOR + 1, "what an axis is bound to");
 }
 
+static enum combine_form read_combine(struct reader *r) {
+  if (!read_accept_word(r, "combine")) return COMBINE_AUTO;
+  return (enum combine_form)read_choice(r, ir_combine_names, COMBINE_COUNT, "how blocks are combined");
+}
+
 static struct ir_directive *read_directive(struct reader *r) {
   struct ir_directive *directive = arena_new(r->arena, struct ir_directive);
   directive->kind =
@@ -78,6 +84,7 @@ static struct ir_directive *read_directive(struct reader *r) {
   r->in_directive = false;
   directive->bind = read_bind(r);
   directive->form = read_form(r);
+  directive->combine = read_combine(r);
   directive->range = read_range(r);
   return directive;
 }
@@ -158,33 +165,48 @@ static void read_stage_item(struct reader *r, struct ir_stage *stage) {
     read_exprs(r, '(', ')', &stage->init);
   } else if (reduces && read_at_word(r, "form")) {
     stage->form = read_form(r);
+  } else if (reduces && read_at_word(r, "combine")) {
+    stage->combine = read_combine(r);
+  } else if (stage->kind == STAGE_ARRIVE && read_accept_word(r, "arrive")) {
+    stage->mem = read_known_mem(r);
+    read_expect_word(r, "over");
+    for (bool more = true; more;) {
+      more = false;
+      for (uint32_t i = 0; i < 3; i++)
+        if (read_accept_word(r, (const char *const[]){"x", "y", "z"}[i])) {
+          stage->block_axes |= 1u << i;
+          more = true;
+        }
+    }
   } else if (reduces && read_accept_word(r, "results")) {
     uint32_t first = stage->results.count;
     read_vars(r, VAR_VALUE, true, &stage->results);
     for (uint32_t i = first; !r->failed && i < stage->results.count; i++)
       read_inherit_range(list_at(&stage->results, struct ir_var, i), stage->range);
-  } else if (!reduces && read_accept_word(r, "store")) {
+  } else if (stage->kind == STAGE_STORE && read_accept_word(r, "store")) {
     if (stage->mem) read_fail(r, r->scan.token.range, "a stage has one store");
     read_store(r, &stage->mem, &stage->indices, &stage->value);
   } else {
     read_expected(
         r,
         reduces
-            ? "a part of a stage (axes, derive, guards, let, reducer, operands, init, form, results) or '}'"
+            ? "a part of a stage (axes, derive, guards, let, reducer, operands, init, form, combine, results) or '}'"
+        : stage->kind == STAGE_ARRIVE
+            ? "a part of a stage (arrive) or '}'"
             : "a part of a stage (axes, derive, guards, let, store) or '}'");
   }
 }
 
 static struct ir_stage *read_stage(struct reader *r) {
-  static const char *const kinds[] = {"reduce", "store"};
+  static const char *const kinds[] = {[STAGE_REDUCE] = "reduce", [STAGE_STORE] = "store", [STAGE_ARRIVE] = "arrive"};
   struct ir_stage *stage = arena_new(r->arena, struct ir_stage);
-  stage->kind = read_choice(r, kinds, 2, "a kind of stage") ? STAGE_STORE : STAGE_REDUCE;
+  stage->kind = (enum ir_stage_kind)read_choice(r, kinds, 3, "a kind of stage");
   stage->label = read_string(r, "the label of the stage");
   stage->range = read_range(r);
   read_expect(r, '{');
   while (!r->failed && !read_at(r, '}')) read_stage_item(r, stage);
   if (stage->kind == STAGE_REDUCE ? !stage->reducer : !stage->mem)
-    read_expected(r, stage->kind == STAGE_REDUCE ? "the stage's reducer" : "the stage's store");
+    read_expected(r, stage->kind == STAGE_REDUCE ? "the stage's reducer" : stage->kind == STAGE_STORE ? "the stage's store" : "what the stage counts in");
   read_expect(r, '}');
   return stage;
 }

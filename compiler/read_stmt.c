@@ -198,6 +198,25 @@ static void read_wide(struct reader *r, struct ir_stmt *s) {
   }
 }
 
+static void read_atomic(struct reader *r, struct ir_stmt *s) {
+  struct scanner results = r->scan;
+  if (read_at(r, '(')) {
+    read_vars(r, VAR_LET, false, &s->results);
+    read_expect(r, '=');
+  }
+  s->atomic = (enum ir_atomic)read_choice(r, ir_atomic_names, ATOMIC_COUNT, "an atomic operation");
+  s->mem = read_known_mem(r);
+  read_exprs(r, '[', ']', &s->indices);
+  read_expect_word(r, "by");
+  s->value = read_expr(r);
+  s->range = read_range(r);
+  for (uint32_t i = 0; !r->failed && i < s->results.count; i++) {
+    struct ir_var *var = list_at(&s->results, struct ir_var, i);
+    read_declare_var(r, var, results.token.range);
+    read_inherit_range(var, s->range);
+  }
+}
+
 static struct ir_stmt *read_stmt(struct reader *r) {
   struct ir_stmt *s = ir_stmt(r->arena, IR_BARRIER, (struct range){0});
   uint32_t kind = 0;
@@ -210,8 +229,11 @@ static struct ir_stmt *read_stmt(struct reader *r) {
   } else if (read_accept_word(r, "store_wide_flat")) {
     s->is_flat = true;
     kind = IR_STORE_WIDE;
+  } else if (read_accept_word(r, "atomic_flat")) {
+    s->is_flat = true;
+    kind = IR_ATOMIC;
   } else {
-    kind = read_choice(r, ir_stmt_names, IR_STORE_WIDE + 1, "a statement");
+    kind = read_choice(r, ir_stmt_names, IR_STMT_KINDS, "a statement");
   }
   s->kind = (enum ir_stmt_kind)kind;
   switch (s->kind) {
@@ -226,6 +248,8 @@ static struct ir_stmt *read_stmt(struct reader *r) {
   case IR_SYNCWARP: s->value = read_expr(r); break;
   case IR_LOAD_WIDE:
   case IR_STORE_WIDE: read_wide(r, s); return s;
+  case IR_ATOMIC: read_atomic(r, s); return s;
+  case IR_FENCE: break;
   }
   s->range = read_range(r);
   return s;

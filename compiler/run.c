@@ -14,6 +14,7 @@
 #include "compiler/run_progress.h"
 #include "compiler/run_sim.h"
 #include "compiler/run_twin.h"
+#include "compiler/run_workspace.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -76,6 +77,7 @@ struct run {
   const struct ir_kernel *kernel;
   const struct ir_entry *entry; // its first, at the stages
   struct kernel_arguments arguments;
+  struct run_workspace workspace; // of the launches
   struct text out; // for standard output
   struct batch_session *session; // of a batch; NULL: none
 };
@@ -356,6 +358,13 @@ static bool launch(struct run *run, struct simulation *simulation, const struct 
   return simulation_launch(simulation, &launched);
 }
 
+static bool begin_workspace(struct run *run, const struct plan_result *result) {
+  char error[256];
+  workspace_end(&run->workspace); // of another code of the kernel
+  return workspace_begin(&run->workspace, result, &run->c.arena, error, sizeof error) ||
+         refuse(run, ERROR_ARGUMENT, "%s", error);
+}
+
 static bool launch_all(struct run *run, struct simulation *simulation, struct plan_kernel *kernel,
                        const uint64_t *addresses) {
   struct plan_input input;
@@ -365,7 +374,14 @@ static bool launch_all(struct run *run, struct simulation *simulation, struct pl
   if (plan_evaluate(kernel, &input, result) != PLAN_OK)
     return refuse(run, ERROR_ARGUMENT, "%s", result->message);
   if (run->common.stats == STATS_TEXT) text_puts(&simulation->printed, result->notes);
-  bool ok = true;
+  bool ok = begin_workspace(run, result);
+  if (ok && run->workspace.buffer.memory) {
+    const struct buffer *buffer = &run->workspace.buffer;
+    uint64_t address = simulation_map(simulation, buffer, true);
+    ok = address && sim_mark(simulation->memory, address + (uint64_t)run->workspace.zeroed,
+                             (uint64_t)(buffer->bytes - run->workspace.zeroed), false);
+    plan_place_workspace(result, address);
+  }
   for (uint32_t i = 0; ok && i < result->launch_count; i++)
     ok = launch(run, simulation, &result->launches[i]);
   return ok;
@@ -443,6 +459,12 @@ static bool run_on_gpu(struct run *run, struct cuda_run *cuda) {
     make_plan_input(run, addresses, &input);
     ok = choose_entry(run, kernel);
     if (ok && plan_evaluate(kernel, &input, result) != PLAN_OK) ok = refuse(run, ERROR_ARGUMENT, "%s", result->message);
+    ok = ok && begin_workspace(run, result);
+    if (ok && run->workspace.buffer.memory) {
+      uint64_t address = cuda_run_map(cuda, &run->workspace.buffer);
+      ok = address != 0;
+      plan_place_workspace(result, address);
+    }
     for (uint32_t i = 0; ok && i < result->launch_count; i++) ok = cuda_run_launch(cuda, &result->launches[i]);
     ok = ok && cuda_run_collect(cuda);
   }
@@ -457,6 +479,7 @@ static bool check_canaries(struct run *run) {
   for (uint32_t t = 0; t < run->kernel->tensors.count; t++)
     if (!buffer_has_canaries(&run->arguments.tensors[t].buffer, error, sizeof error))
       ok = refuse(run, ERROR_FINDINGS, "%s", error);
+  if (!workspace_is_intact(&run->workspace, error, sizeof error)) ok = refuse(run, ERROR_FINDINGS, "%s", error);
   return ok;
 }
 
@@ -684,6 +707,7 @@ static int run_one(int argc, char **argv, struct batch_session *session) {
   driver_print_diagnostics(&run.options);
   for (uint32_t i = 0; run.texts && i < run.options.inputs.count; i++) text_free(&run.texts[i]);
   arguments_free(&run.arguments);
+  workspace_end(&run.workspace);
   text_free(&run.out);
   compilation_destroy(&run.c);
   return status;

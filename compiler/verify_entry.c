@@ -77,6 +77,7 @@ static void check_reduce(struct verifier *v, const struct ir_stage *stage) {
     return; // told there
   check_operands(v, stage);
   if (stage->form > FORM_TREE) verify_fault(v, v->range, "a stage asks for no known form");
+  if (stage->combine >= COMBINE_COUNT) verify_fault(v, v->range, "a stage asks for no known way to combine blocks");
   if (stage->init.count) {
     verify_matching(v, &stage->init, &reducer->identity, PLACE_STAGE, "init");
     check_init(v, stage);
@@ -95,6 +96,13 @@ static void check_reduce(struct verifier *v, const struct ir_stage *stage) {
       verify_fault(v, v->range, "result '%s' has type %s, not %s", result->name, type_name(result->type),
                    type_name(type));
   }
+}
+
+static void check_arrive(struct verifier *v, const struct ir_stage *stage) {
+  if (!stage->mem || !verify_is_visible(v, stage->mem->name, stage->mem) || stage->mem->type != TYPE_U32)
+    verify_fault(v, v->range, "blocks are counted in no memory object of type u32");
+  if (!stage->block_axes || stage->block_axes > 7 || stage->axes.count || stage->guards.count)
+    verify_fault(v, v->range, "an arrival is over block axes, and has none of its own");
 }
 
 static void check_stage(struct verifier *v, const struct ir_stage *stage) {
@@ -118,6 +126,8 @@ static void check_stage(struct verifier *v, const struct ir_stage *stage) {
   v->range = range;
   if (stage->kind == STAGE_REDUCE)
     check_reduce(v, stage);
+  else if (stage->kind == STAGE_ARRIVE)
+    check_arrive(v, stage);
   else
     verify_store(v, stage->mem, &stage->indices, false, stage->value, PLACE_STAGE);
   verify_leave_scope(v, outside);
@@ -143,7 +153,11 @@ static void check_axis(struct verifier *v, const struct ir_axis *axis) {
 
 static void check_memory(struct verifier *v, const struct ir_mem *mem) {
   verify_declare(v, mem->name, mem, false);
-  if (mem->space == SPACE_GLOBAL) verify_fault(v, mem->range, "memory object '%s' is global", mem->name);
+  if (mem->space == SPACE_GLOBAL && !mem->workspace)
+    verify_fault(v, mem->range, "memory object '%s' is global and no part of the workspace", mem->name);
+  if (mem->workspace && mem->space != SPACE_GLOBAL)
+    verify_fault(v, mem->range, "memory object '%s' is a part of the workspace and not global", mem->name);
+  if (mem->workspace) verify_typed(v, mem->workspace, PLACE_PLAN, TYPE_I64, "a place in the workspace");
   for (uint32_t i = 0; mem->space == SPACE_LOCAL && i < mem->dims.count; i++)
     if (!ir_is_const(list_at(&mem->dims, struct ir_expr, i)))
       verify_fault(v, mem->range, "local array '%s' has no constant size", mem->name);

@@ -133,6 +133,26 @@ static void check_allreduce(struct verifier *v, const struct ir_stmt *s) {
   }
 }
 
+// What atomics change: 32 and 64 bits wide, all but the wrapping increment of integers and floats as the device has them.
+static void check_atomic(struct verifier *v, const struct ir_stmt *s) {
+  const struct ir_mem *mem = s->mem;
+  verify_store(v, mem, &s->indices, s->is_flat, s->value, PLACE_PROGRAM);
+  if (!mem || s->results.count > 1) {
+    verify_fault(v, v->range, "an atomic has one memory object and at most one result");
+    return;
+  }
+  bool is_wide = type_bits(mem->type) >= 32, is_sum = s->atomic == ATOMIC_ADD;
+  if (!is_wide || (type_is_float(mem->type) && !is_sum) || (!type_is_integer(mem->type) && !type_is_float(mem->type)) ||
+      (s->atomic == ATOMIC_INC && mem->type != TYPE_U32) || mem->space == SPACE_LOCAL)
+    verify_fault(v, v->range, "no atomic changes '%s' of type %s like that", mem->name, type_name(mem->type));
+  for (uint32_t i = 0; i < s->results.count; i++) {
+    const struct ir_var *result = list_at(&s->results, struct ir_var, i);
+    if (result->type != mem->type)
+      verify_fault(v, v->range, "result '%s' has type %s, not %s", result->name, type_name(result->type), type_name(mem->type));
+    declare(v, result, VAR_LET);
+  }
+}
+
 static void check_stmt(struct verifier *v, const struct ir_stmt *s) {
   bool has_var = s->kind == IR_LET || s->kind == IR_VAR || s->kind == IR_SET || s->kind == IR_FOR;
   if (has_var && !s->var) {
@@ -159,6 +179,8 @@ static void check_stmt(struct verifier *v, const struct ir_stmt *s) {
   case IR_BARRIER: return;
   case IR_LOAD_WIDE:
   case IR_STORE_WIDE: check_wide(v, s); return;
+  case IR_ATOMIC: check_atomic(v, s); return;
+  case IR_FENCE: return;
   case IR_SYNCWARP: verify_typed(v, s->value, PLACE_PROGRAM, TYPE_U32, "the mask"); return;
   }
   verify_fault(v, v->range, "a statement of no known kind");

@@ -1,6 +1,8 @@
 // check, schedules: `when` and directives, their names still those of the source; pass `schedule` applies them.
 #include "passes/check.h"
 
+#include "compiler/ir_text.h"
+
 #include <string.h>
 
 // --- Expressions of schedules -------------------------------------------------------------------------------------
@@ -262,7 +264,15 @@ static bool check_directive(struct checker *c, const struct ast_directive *sourc
       add_axis(c, directive, name->text, name->text, name->range);
     }
     return true;
-  case AST_COMBINE: return unsupported(c, source, "combine");
+  case AST_COMBINE:
+    for (uint32_t i = COMBINE_LAST_BLOCK; i < COMBINE_COUNT; i++) {
+      if (strcmp(source->word.text, ir_combine_names[i]) != 0) continue;
+      directive = add_directive(c, DIRECTIVE_COMBINE, source);
+      add_refs(c, directive, &source->refs);
+      directive->combine = (enum combine_form)i;
+      return true;
+    }
+    return unsupported(c, source, "combine");
   }
   return true;
 }

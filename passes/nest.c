@@ -45,23 +45,14 @@ struct nest {
   struct ir_kernel *kernel;
   struct ir_entry *entry;
   struct list works; // struct work
+  struct ir_expr *logical[3]; // the block's place
+  uint32_t arrived;  // block axes of which only the last block is here: bit 0 x, 1 y, 2 z
   bool failed;
 };
 
 static struct ir_expr *index_int(struct nest *n, int64_t value) { return ir_int(n->arena, TYPE_INDEX, value); }
 
 // --- Small questions ------------------------------------------------------------------------------------------------
-
-static bool is_thread(enum ir_bind bind) { return bind >= BIND_THREAD_X && bind <= BIND_THREAD_Z; }
-static bool is_block(enum ir_bind bind) { return bind >= BIND_BLOCK_X && bind <= BIND_BLOCK_Z; }
-
-static struct ir_axis *bound_axis(const struct ir_stage *stage, enum ir_bind bind) {
-  for (uint32_t i = 0; i < stage->axes.count; i++) {
-    struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
-    if (axis->bind == bind) return axis;
-  }
-  return NULL;
-}
 
 // Whether every variable in e can be named here: axes and derived axes by what replaces them.
 static void find_unknown(struct ir_expr *e, void *state) {
@@ -94,28 +85,9 @@ static void find_not_size(struct ir_expr *e, void *state) {
   if (e->op == OP_LOAD || (e->op == OP_VAR && e->var->kind != VAR_SIZE && e->var->kind != VAR_SCALAR)) *(bool *)state = false;
 }
 
-// An index expression over sizes, computed in 64 bits.
-static struct ir_expr *widen(struct arena *arena, struct ir_expr *e) {
-  if (e->op == OP_CONST) return ir_int(arena, TYPE_I64, e->integer);
-  if (e->op == OP_ADD || e->op == OP_SUB || e->op == OP_MUL || e->op == OP_DIV || e->op == OP_MOD || e->op == OP_MIN || e->op == OP_MAX)
-    return ir_binary(arena, e->op, widen(arena, e->args[0]), widen(arena, e->args[1]));
-  return ir_cast(arena, TYPE_I64, e);
-}
-
 // --- Geometry -----------------------------------------------------------------------------------------------------------
 
-// The extent of a logical block axis: the largest among the stages, as an i64 expression of sizes.
-static struct ir_expr *grid_extent(struct nest *n, int d) {
-  struct ir_expr *extent = NULL;
-  for (uint32_t i = 0; i < n->entry->stages.count; i++) {
-    struct ir_axis *axis = bound_axis(n->entry->stages.at[i], (enum ir_bind)(BIND_BLOCK_X + d));
-    if (!axis) continue;
-    struct ir_expr *wide = widen(n->arena, axis->extent);
-    if (!extent) extent = wide;
-    else if (!ir_equal(extent, wide)) extent = ir_binary(n->arena, OP_MAX, extent, wide);
-  }
-  return extent ? extent : ir_int(n->arena, TYPE_I64, 1);
-}
+static struct ir_expr *grid_extent(struct nest *n, int d) { return entry_grid_extent(n->arena, n->entry, (uint32_t)d); }
 
 static void emit_let(struct nest *n, struct list *out, struct ir_var *var, struct ir_expr *value, struct range range) {
   list_push(n->arena, out, ir_let(n->arena, var, value, range));
@@ -194,7 +166,7 @@ static void assume_small_axes(struct nest *n) {
     for (uint32_t k = 0; k < stage->axes.count; k++) {
       struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, k)->axis;
       bool is_whole = true; // an extent that depends on another axis is bounded by the tensors that it reaches into
-      struct ir_expr *last = widen(n->arena, axis->extent);
+      struct ir_expr *last = extent_wide(n->arena, axis->extent);
       ir_visit_expr(last, find_not_size, &is_whole);
       if (is_whole) assume_small(n, last, "an axis reaches 2^31");
     }
@@ -204,7 +176,7 @@ static void assume_small_axes(struct nest *n) {
         struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, a)->axis;
         axis->var->subst = axis->extent;
       }
-      struct ir_expr *top = widen(n->arena, here(n, let->value));
+      struct ir_expr *top = extent_wide(n->arena, here(n, let->value));
       for (uint32_t a = 0; a < stage->axes.count; a++) list_at(&stage->axes, struct ir_stage_axis, a)->axis->var->subst = NULL;
       bool is_whole = true;
       ir_visit_expr(top, find_not_size, &is_whole);
@@ -215,14 +187,13 @@ static void assume_small_axes(struct nest *n) {
 
 // Every bound axis becomes a let at the top. Returns the list that the rest of the program goes to.
 static struct list *emit_bound_axes(struct nest *n) {
-  struct ir_expr *logical[3];
-  struct list *out = emit_blocks(n, logical);
+  struct list *out = emit_blocks(n, n->logical);
   for (uint32_t i = 0; i < n->entry->axes.count; i++) {
     struct ir_axis *axis = n->entry->axes.at[i];
     if (axis->bind == BIND_SERIAL || axis->bind == BIND_VECTOR) continue;
-    struct ir_expr *value = is_block(axis->bind) ? logical[axis->bind - BIND_BLOCK_X] : ir_special(n->arena, OP_THREAD, (uint32_t)(axis->bind - BIND_THREAD_X));
+    struct ir_expr *value = bind_is_block(axis->bind) ? n->logical[axis->bind - BIND_BLOCK_X] : ir_special(n->arena, OP_THREAD, (uint32_t)(axis->bind - BIND_THREAD_X));
     axis->var->kind = VAR_LET;
-    axis->var->mark = is_block(axis->bind);
+    axis->var->mark = bind_is_block(axis->bind);
     emit_let(n, out, axis->var, value, axis->range);
     axis->var->subst = ir_ref(n->arena, axis->var);
   }
@@ -386,7 +357,7 @@ static bool result_in_all(struct nest *n, struct work *w) {
     if (!seen) continue;
     bool uses = other->stage->kind == STAGE_REDUCE || other->stage->mem->space != SPACE_GLOBAL;
     for (int d = 0; d < 3; d++)
-      if (w->thread_axes & (1u << d) && bound_axis(other->stage, (enum ir_bind)(BIND_THREAD_X + d))) uses = true;
+      if (w->thread_axes & (1u << d) && stage_bound_axis(other->stage, (enum ir_bind)(BIND_THREAD_X + d))) uses = true;
     if (!uses) continue;
     for (uint32_t k = 0; k < w->stage->results.count; k++) {
       struct ir_var *result = w->stage->results.at[k];
@@ -470,13 +441,13 @@ static void refresh_values(struct nest *n) {
 static struct ir_expr *active(struct nest *n, const struct ir_stage *stage) {
   struct ir_expr *condition = ir_int(n->arena, TYPE_BOOL, 1);
   for (int b = BIND_BLOCK_X; b <= BIND_THREAD_Z; b++) {
-    struct ir_axis *axis = bound_axis(stage, (enum ir_bind)b);
-    bool on_threads = is_thread((enum ir_bind)b);
+    struct ir_axis *axis = stage_bound_axis(stage, (enum ir_bind)b);
+    bool on_threads = bind_is_thread((enum ir_bind)b);
     struct ir_expr *widest = on_threads ? ir_int(n->arena, TYPE_I64, n->entry->block[b - BIND_THREAD_X]) : grid_extent(n, b - BIND_BLOCK_X);
     struct ir_expr *term = NULL;
     if (axis) {
-      if (!ir_equal(widen(n->arena, axis->extent), widest)) term = ir_binary(n->arena, OP_LT, ir_ref(n->arena, axis->var), axis->extent);
-    } else if (stage->kind == STAGE_STORE && stage->mem->space == SPACE_GLOBAL && !ir_const_is(widest, 1)) {
+      if (!ir_equal(extent_wide(n->arena, axis->extent), widest)) term = ir_binary(n->arena, OP_LT, ir_ref(n->arena, axis->var), axis->extent);
+    } else if (stage->kind == STAGE_STORE && stage->mem->space == SPACE_GLOBAL && !ir_const_is(widest, 1) && (on_threads || !(n->arrived >> (b - BIND_BLOCK_X) & 1))) {
       struct ir_expr *place = NULL;
       for (uint32_t i = 0; i < n->entry->axes.count && !on_threads; i++) { // a logical block axis has the name that another stage gave it
         struct ir_axis *other = n->entry->axes.at[i];
@@ -730,6 +701,68 @@ static bool plan_results(struct nest *n, struct work *w) {
   return true;
 }
 
+// --- Arrival ------------------------------------------------------------------------------------------------------------
+
+static struct ir_stmt *push(struct nest *n, struct list *out, enum ir_stmt_kind kind) {
+  struct ir_stmt *stmt = ir_stmt(n->arena, kind, n->entry->range);
+  list_push(n->arena, out, stmt);
+  return stmt;
+}
+
+// All stores of this block are before the count that one of its threads makes, between two fences; who finds that all others
+// have counted is the last. The counter wraps to 0 by itself. Returns the list that the last block's statements go to.
+static struct list *emit_arrival(struct nest *n, const struct ir_stage *stage, struct list *out) {
+  struct arena *arena = n->arena;
+  struct ir_expr *place = index_int(n, 0), *count = ir_int(arena, TYPE_I64, 1);
+  for (int d = 3; d-- > 0;) {
+    struct ir_expr *extent = grid_extent(n, d);
+    if (stage->block_axes >> d & 1) count = ir_binary(arena, OP_MUL, count, extent);
+    else if (!ir_const_is(extent, 1)) place = ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, place, ir_cast(arena, TYPE_INDEX, extent)), n->logical[d]);
+  }
+  struct ir_expr *last = ir_cast(arena, TYPE_U32, ir_binary(arena, OP_SUB, count, ir_int(arena, TYPE_I64, 1)));
+  struct ir_mem *seen = arena_new(arena, struct ir_mem);
+  seen->label = "arrival";
+  seen->name = ir_fresh_name(n->kernel, seen->label);
+  seen->space = SPACE_SHARED;
+  seen->type = TYPE_U32;
+  seen->alignment = 4;
+  list_push(arena, &seen->dims, ir_int(arena, TYPE_I64, 1));
+  list_push(arena, &seen->strides, ir_int(arena, TYPE_I64, 1));
+  list_push(arena, &n->entry->memory, seen);
+  push(n, out, IR_BARRIER);
+  struct ir_expr *is_first = ir_int(arena, TYPE_BOOL, 1);
+  for (uint32_t d = 0; d < 3; d++)
+    if (n->entry->block[d] > 1) is_first = ir_binary(arena, OP_AND, is_first, ir_binary(arena, OP_EQ, ir_special(arena, OP_THREAD, d), index_int(n, 0)));
+  struct list *inside = out;
+  if (!ir_const_is(is_first, 1)) {
+    struct ir_stmt *test = push(n, out, IR_IF);
+    test->value = is_first;
+    inside = &test->body;
+  }
+  push(n, inside, IR_FENCE);
+  struct ir_stmt *atomic = push(n, inside, IR_ATOMIC);
+  atomic->atomic = ATOMIC_INC;
+  atomic->mem = stage->mem;
+  list_push(arena, &atomic->indices, place);
+  atomic->value = last;
+  struct ir_var *before = new_let(n, "before", TYPE_U32);
+  list_push(arena, &atomic->results, before);
+  push(n, inside, IR_FENCE);
+  struct ir_stmt *store = push(n, inside, IR_STORE);
+  store->mem = seen;
+  list_push(arena, &store->indices, index_int(n, 0));
+  store->value = ir_ref(arena, before);
+  push(n, out, IR_BARRIER);
+  struct ir_var *arrived = new_let(n, "arrived", TYPE_U32);
+  struct list first = {0};
+  list_push(arena, &first, index_int(n, 0));
+  emit_let(n, out, arrived, ir_load(arena, seen, &first), n->entry->range);
+  struct ir_stmt *test = push(n, out, IR_IF);
+  test->value = ir_binary(arena, OP_EQ, ir_ref(arena, arrived), last);
+  n->arrived = stage->block_axes;
+  return &test->body;
+}
+
 // --- The pass
 
 static bool set_block(struct nest *n) {
@@ -737,7 +770,7 @@ static bool set_block(struct nest *n) {
   for (int d = 0; d < 3; d++) entry->block[d] = 1;
   for (uint32_t i = 0; i < entry->stages.count; i++)
     for (int d = 0; d < 3; d++) {
-      struct ir_axis *axis = bound_axis(entry->stages.at[i], (enum ir_bind)(BIND_THREAD_X + d));
+      struct ir_axis *axis = stage_bound_axis(entry->stages.at[i], (enum ir_bind)(BIND_THREAD_X + d));
       if (axis && axis->extent->integer > entry->block[d]) entry->block[d] = (uint32_t)axis->extent->integer;
     }
   uint64_t threads = (uint64_t)entry->block[0] * entry->block[1] * entry->block[2];
@@ -752,7 +785,7 @@ static bool set_block(struct nest *n) {
              (unsigned long long)threads);
   for (uint32_t i = 0; i < entry->axes.count; i++) {
     struct ir_axis *axis = entry->axes.at[i];
-    if (is_thread(axis->bind)) diag_note(n->diag, axis->bound_at, "axis '%s' of extent %lld is bound here", axis->var->label, (long long)axis->extent->integer);
+    if (bind_is_thread(axis->bind)) diag_note(n->diag, axis->bound_at, "axis '%s' of extent %lld is bound here", axis->var->label, (long long)axis->extent->integer);
   }
   return false;
 }
@@ -763,8 +796,8 @@ static bool is_in_thread_order(struct nest *n, const struct ir_stage *stage) {
   for (uint32_t i = 0; i < stage->axes.count; i++) {
     struct ir_stage_axis *axis = stage->axes.at[i];
     if (!axis->is_reduction) continue;
-    bool is_serial = !is_thread(axis->axis->bind);
-    if (before && !is_serial && (!is_thread(before->bind) || before->bind < axis->axis->bind)) {
+    bool is_serial = !bind_is_thread(axis->axis->bind);
+    if (before && !is_serial && (!bind_is_thread(before->bind) || before->bind < axis->axis->bind)) {
       diag_error(n->diag, ERROR_DIRECTIVE, axis->axis->bound_at.line ? axis->axis->bound_at : axis->axis->range,
                  "stage '%s' is an ordered reduction: axis '%s' on threads must be outside '%s'", stage->label, axis->axis->var->label, before->var->label);
       const char *whole = axis->axis->var->label;
@@ -780,15 +813,22 @@ static bool is_in_thread_order(struct nest *n, const struct ir_stage *stage) {
 
 bool pass_nest(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
   struct nest n = {.context = context, .arena = context->arena, .diag = context->diag, .kernel = kernel, .entry = entry};
+  struct list runs = {0}, arrivals = {0}; // struct list of struct work, what an arrival is not among; struct ir_stage
+  list_push(n.arena, &runs, arena_new(n.arena, struct list));
   for (uint32_t i = 0; i < entry->stages.count; i++) {
     struct work *w = arena_new(n.arena, struct work);
     w->stage = entry->stages.at[i];
+    if (w->stage->kind == STAGE_ARRIVE) {
+      list_push(n.arena, &arrivals, w->stage);
+      list_push(n.arena, &runs, arena_new(n.arena, struct list));
+      continue;
+    }
     for (uint32_t k = 0; k < w->stage->axes.count; k++) {
       struct ir_stage_axis *axis = w->stage->axes.at[k];
       axis->axis->var->mark = 0;
-      if (is_thread(axis->axis->bind)) {
+      if (bind_is_thread(axis->axis->bind)) {
         if (axis->is_reduction) w->thread_axes |= 1u << (axis->axis->bind - BIND_THREAD_X);
-      } else if (!is_block(axis->axis->bind)) {
+      } else if (!bind_is_block(axis->axis->bind)) {
         list_push(n.arena, &w->loops, axis);
       }
     }
@@ -799,19 +839,23 @@ bool pass_nest(struct pass_context *context, struct ir_kernel *kernel, struct ir
     for (uint32_t k = 0; k < w->stage->derived.count; k++) list_at(&w->stage->derived, struct ir_stmt, k)->var->mark = 0;
     for (uint32_t k = 0; k < w->stage->lets.count; k++) list_at(&w->stage->lets, struct ir_stmt, k)->var->mark = 0;
     list_push(n.arena, &n.works, w);
+    list_push(n.arena, runs.at[runs.count - 1], w);
     sort_guards(&n, w);
   }
   if (!set_block(&n)) return false;
   assume_small_axes(&n);
   uintptr_t next = 1;
-  number_loops(&n, &n.works, 0, &next);
+  for (uint32_t i = 0; i < runs.count; i++) number_loops(&n, runs.at[i], 0, &next);
   for (uint32_t i = 0; i < n.works.count; i++) {
     struct work *w = n.works.at[i];
     if (w->stage->kind == STAGE_REDUCE && !plan_results(&n, w)) return false;
     if (w->stage->kind == STAGE_REDUCE && w->stage->reducer->is_ordered && !is_in_thread_order(&n, w->stage)) return false;
   }
   struct list *body = emit_bound_axes(&n);
-  emit_works(&n, &n.works, 0, body);
+  for (uint32_t i = 0; i < runs.count; i++) {
+    if (i) body = emit_arrival(&n, arrivals.at[i - 1], body);
+    if (list_at(&runs, struct list, i)->count) emit_works(&n, runs.at[i], 0, body);
+  }
   for (uint32_t i = 0; i < entry->axes.count; i++) list_at(&entry->axes, struct ir_axis, i)->var->subst = NULL;
   for (uint32_t i = 0; i < n.works.count; i++) {
     struct ir_stage *stage = list_at(&n.works, struct work, i)->stage;

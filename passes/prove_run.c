@@ -364,6 +364,16 @@ static void run_load_wide(struct prover *p, struct node *node) {
   }
 }
 
+// What an atomic returns differs from thread to thread.
+static void run_atomic(struct prover *p, struct node *node) {
+  struct ir_stmt *stmt = node->stmt;
+  const struct av **indices = eval_all(p, &stmt->indices);
+  prove_clean(p, prove_eval(p, stmt->value), "the operand of an atomic");
+  for (uint32_t i = 0; i < stmt->indices.count; i++) prove_clean(p, indices[i], "an index");
+  if (stmt->mem->space != SPACE_GLOBAL) prove_fault(p, PROOF_LIMIT, NULL, NULL, "atomics of shared memory are not proved");
+  for (uint32_t i = 0; i < stmt->results.count; i++) define(p, stmt->results.at[i], opaque(p, stmt->mem->type), NULL);
+}
+
 static void run_stmt(struct prover *p, struct node *node) {
   struct ir_stmt *stmt = node->stmt;
   struct node *outer = p->current;
@@ -384,6 +394,8 @@ static void run_stmt(struct prover *p, struct node *node) {
   case IR_IF: run_if(p, node); break;
   case IR_BARRIER: prove_barrier(p); break;
   case IR_SYNCWARP: prove_syncwarp(p, stmt->value); break;
+  case IR_ATOMIC: run_atomic(p, node); break;
+  case IR_FENCE: break;
   case IR_ALLREDUCE: prove_fault(p, PROOF_LIMIT, NULL, NULL, "a reduction over threads is left"); break;
   }
   p->current = outer;

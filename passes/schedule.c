@@ -520,11 +520,6 @@ static bool bind_axis(struct scheduler *s, const struct ir_directive *directive,
     struct ir_stage *stage = s->entry->stages.at[n];
     uint32_t place = place_of(stage, axis);
     if (place == UINT32_MAX) continue;
-    if (!is_thread && list_at(&stage->axes, struct ir_stage_axis, place)->is_reduction) {
-      diag_error(s->diag, ERROR_UNSUPPORTED, directive->range, "axis '%s' is a reduction axis bound to blocks: a reduction over the grid is not lowered by this version", axis->var->label);
-      diag_note(s->diag, (struct range){0}, "bind it to threads, or leave it serial");
-      return false;
-    }
     for (uint32_t k = 0; k < stage->axes.count; k++) {
       struct ir_axis *other = list_at(&stage->axes, struct ir_stage_axis, k)->axis;
       if (other->bind != bind) continue;
@@ -614,6 +609,34 @@ static bool apply_allreduce(struct scheduler *s, const struct ir_directive *dire
   return found;
 }
 
+// combine x by last_block: x is a reduction axis on blocks.
+static bool apply_combine(struct scheduler *s, const struct ir_directive *directive) {
+  struct list axes = {0};
+  struct range range = *list_at(&directive->axis_places, struct range, 0);
+  if (!find_axes(s, directive, 0, &axes)) return false;
+  bool found = false;
+  for (uint32_t n = 0; n < s->entry->stages.count; n++) {
+    struct ir_stage *stage = s->entry->stages.at[n];
+    const char *stage_name = directive->stages.at[0];
+    if (*stage_name && !stage_is_named(stage, stage_name)) continue;
+    for (uint32_t k = 0; k < stage->axes.count; k++) {
+      struct ir_stage_axis *axis = stage->axes.at[k];
+      if (!list_has(&axes, axis->axis) || !axis->is_reduction) continue;
+      bool on_blocks = axis->axis->bind >= BIND_BLOCK_X && axis->axis->bind <= BIND_BLOCK_Z;
+      if (!on_blocks) {
+        diag_error(s->diag, ERROR_DIRECTIVE, range, "'combine' names a reduction axis bound to blocks, and '%s' is %s%s", axis->axis->var->label,
+                   axis->axis->bind == BIND_SERIAL ? "a loop in each thread" : "bound to ", axis->axis->bind == BIND_SERIAL ? "" : bind_name(axis->axis->bind));
+        return false;
+      }
+      stage->combine = directive->combine;
+      found = true;
+    }
+  }
+  if (!found)
+    diag_error(s->diag, ERROR_DIRECTIVE, range, "'combine' names a reduction axis bound to blocks, and '%s' is no reduction axis", (const char *)directive->axes.at[0]);
+  return found;
+}
+
 static bool apply_vectorize(struct scheduler *s, const struct ir_directive *directive) {
   for (uint32_t n = 0; n < directive->axes.count; n++) {
     struct list axes = {0};
@@ -643,6 +666,7 @@ static bool apply(struct scheduler *s, const struct ir_directive *directive) {
   case DIRECTIVE_UNROLL: return apply_unroll(s, directive);
   case DIRECTIVE_ALLREDUCE: return apply_allreduce(s, directive);
   case DIRECTIVE_VECTORIZE: return apply_vectorize(s, directive);
+  case DIRECTIVE_COMBINE: return apply_combine(s, directive);
   case DIRECTIVE_JOIN: return schedule_join(s->context, s->entry, directive);
   case DIRECTIVE_REGISTERS: return schedule_registers(s->context, s->kernel, s->entry, directive);
   case DIRECTIVE_COUNT: break;

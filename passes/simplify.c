@@ -171,7 +171,7 @@ static bool simplify_block(struct counter *c, struct list *block) {
         drop = !shuffles;
       }
       break;
-    case IR_STORE_WIDE: case IR_STORE: case IR_ALLREDUCE: case IR_BARRIER: case IR_SYNCWARP: break;
+    case IR_STORE_WIDE: case IR_STORE: case IR_ALLREDUCE: case IR_BARRIER: case IR_SYNCWARP: case IR_ATOMIC: case IR_FENCE: break;
     }
     changed |= drop;
     if (!drop) list_push(c->arena, &out, stmt);

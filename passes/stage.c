@@ -70,3 +70,35 @@ bool mentions_axis(const struct ir_expr *e) {
     if (mentions_axis(e->args[i])) return true;
   return false;
 }
+
+struct ir_expr *extent_wide(struct arena *arena, struct ir_expr *e) {
+  if (e->op == OP_CONST) return ir_int(arena, TYPE_I64, e->integer);
+  if (e->op == OP_ADD || e->op == OP_SUB || e->op == OP_MUL || e->op == OP_DIV || e->op == OP_MOD || e->op == OP_MIN || e->op == OP_MAX)
+    return ir_binary(arena, e->op, extent_wide(arena, e->args[0]), extent_wide(arena, e->args[1]));
+  return ir_cast(arena, TYPE_I64, e);
+}
+
+struct ir_axis *stage_bound_axis(const struct ir_stage *stage, enum ir_bind bind) {
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
+    if (axis->bind == bind) return axis;
+  }
+  return NULL;
+}
+
+struct ir_expr *entry_grid_extent(struct arena *arena, const struct ir_entry *entry, uint32_t dimension) {
+  struct ir_expr *extent = NULL, *one = ir_int(arena, TYPE_I64, 1);
+  bool arrives = false;
+  for (uint32_t i = 0; i < entry->stages.count; i++) {
+    const struct ir_stage *stage = entry->stages.at[i];
+    struct ir_axis *axis = stage_bound_axis(stage, (enum ir_bind)(BIND_BLOCK_X + dimension));
+    arrives |= stage->kind == STAGE_ARRIVE && stage->block_axes >> dimension & 1;
+    if (!axis) continue;
+    struct ir_expr *wide = extent_wide(arena, axis->extent);
+    if (!extent) extent = wide;
+    else if (!ir_equal(extent, wide)) extent = ir_binary(arena, OP_MAX, extent, wide);
+  }
+  if (!extent) return one;
+  bool is_positive = (ir_is_const(extent) && extent->integer >= 1) || (extent->op == OP_MAX && (ir_const_is(extent->args[0], 1) || ir_const_is(extent->args[1], 1)));
+  return arrives && !is_positive ? ir_binary(arena, OP_MAX, extent, one) : extent;
+}

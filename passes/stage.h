@@ -13,6 +13,15 @@ bool stage_is_named(const struct ir_stage *stage, const char *name);
 // The extent without the max(0, ...) that keeps an empty range empty.
 struct ir_expr *extent_inner(struct ir_expr *extent);
 
+// An index expression over sizes, computed in 64 bits.
+struct ir_expr *extent_wide(struct arena *arena, struct ir_expr *e);
+static inline bool bind_is_thread(enum ir_bind bind) { return bind >= BIND_THREAD_X && bind <= BIND_THREAD_Z; }
+static inline bool bind_is_block(enum ir_bind bind) { return bind >= BIND_BLOCK_X && bind <= BIND_BLOCK_Z; }
+// The stage's axis that is bound there; NULL: none.
+struct ir_axis *stage_bound_axis(const struct ir_stage *stage, enum ir_bind bind);
+// The extent of a logical block axis: the largest among the stages, as an i64 expression of sizes. At least 1 where blocks that differ in it arrive.
+struct ir_expr *entry_grid_extent(struct arena *arena, const struct ir_entry *entry, uint32_t dimension);
+
 // Whether a name other than a size or scalar stands in it: an axis, or what is made of axes.
 bool mentions_axis(const struct ir_expr *e);
 // Whether the stage reads `value`, the result of another one.

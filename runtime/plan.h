@@ -16,6 +16,14 @@
 //   // red.plan argument tensor 0
 //   // red.plan argument tensor 1
 //   // red.plan argument integer 8 [s0]
+//
+// A launch that needs memory of its own has, in front of its launches and behind its arguments,
+//
+//   // red.plan workspace [65536 s0 4 mul add]   bytes
+//   // red.plan zeroed [65536]                   of them, from the start: zero before the first launch, and zero again
+//                                                after every one
+//   // red.plan argument workspace [65536]       an address: so many bytes behind the workspace's start
+//
 //   // red.plan end
 //
 // One `kernel` ... `end` a kernel. Between brackets stands an integer expression in postfix, over
@@ -38,7 +46,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PLAN_VERSION = 1 };
+enum { PLAN_VERSION = 1, PLAN_WORKSPACE_ALIGNMENT = 256 };
 // What one kernel may have, so that an evaluation needs no allocation. Larger ones are refused when the plan
 // is made.
 enum {
@@ -120,12 +128,17 @@ struct plan_requirement {
   const char *message;
 };
 
-enum plan_argument_kind { PLAN_ARGUMENT_TENSOR, PLAN_ARGUMENT_SCALAR, PLAN_ARGUMENT_INTEGER };
+enum plan_argument_kind {
+  PLAN_ARGUMENT_TENSOR,
+  PLAN_ARGUMENT_SCALAR,
+  PLAN_ARGUMENT_INTEGER,
+  PLAN_ARGUMENT_WORKSPACE
+};
 struct plan_argument {
   enum plan_argument_kind kind;
   uint32_t index;        // TENSOR, SCALAR: which
-  uint32_t bytes;        // INTEGER: 4 or 8; TENSOR: 8; SCALAR: those of its type
-  struct plan_expr expr; // INTEGER
+  uint32_t bytes;        // INTEGER: 4 or 8; TENSOR, WORKSPACE: 8; SCALAR: those of its type
+  struct plan_expr expr; // INTEGER; WORKSPACE: bytes behind the start
 };
 struct plan_launch {
   const char *function; // the PTX entry
@@ -143,6 +156,7 @@ struct plan_entry {
   struct plan_launch *launches;
   uint32_t assumption_count, launch_count;
   struct plan_expr workspace; // bytes; none: 0
+  struct plan_expr zeroed;    // bytes at its start; none: 0
 };
 struct plan_kernel {
   const char *name;
@@ -221,12 +235,14 @@ struct plan_launch_value {
   uint32_t grid[3];                       // all at least 1
   uint32_t shared;                        // bytes
   uint64_t arguments[PLAN_MAX_ARGUMENTS]; // their bytes, little-endian, in order
+  uint64_t workspace;                     // the address that arguments are based on
 };
 struct plan_result {
   const struct plan_entry *entry;
   int64_t sizes[PLAN_MAX_SIZES];
   uint32_t launch_count; // those that are not empty
-  int64_t workspace;     // bytes
+  // Bytes; where there are any, plan_place_workspace must follow. The first `zeroed` are zero before the first launch and after each.
+  int64_t workspace, zeroed;
   char message[512];     // of a status that is not PLAN_OK
   char notes[512];       // why entries were passed over, one a line
   struct plan_launch_value launches[PLAN_MAX_LAUNCHES];
@@ -234,6 +250,9 @@ struct plan_result {
 // Chooses an entry and computes its launches. Allocates nothing; any number of threads may evaluate one plan.
 enum plan_status plan_evaluate(const struct plan_kernel *kernel, const struct plan_input *input,
                                struct plan_result *result);
+// Tells the launches of a result where their workspace is: `workspace` bytes, aligned to PLAN_WORKSPACE_ALIGNMENT. Launches that may
+// run at the same time need one each. May be called again, for another place.
+void plan_place_workspace(struct plan_result *result, uint64_t address);
 // One well-formed expression; `sizes` are final. Saturates.
 int64_t plan_compute(const struct plan_expr *expr, const struct plan_kernel *kernel,
                      const struct plan_input *input, const int64_t *sizes);

@@ -427,8 +427,10 @@ static bool evaluate_launch(const struct evaluation *e, const struct plan_entry 
       }
       value->arguments[a] = (uint64_t)integer;
       break;
+    case PLAN_ARGUMENT_WORKSPACE: value->arguments[a] = (uint64_t)compute(e, &argument->expr); break;
     }
   }
+  value->workspace = 0;
   return true;
 }
 
@@ -452,6 +454,7 @@ static bool evaluate_entry(const struct evaluation *e, const struct plan_entry *
     note(result, "%s passed over: %" PRId64 " bytes of workspace\n", entry->name, result->workspace);
     return false;
   }
+  result->zeroed = compute(e, &entry->zeroed);
   result->entry = entry;
   return true;
 }
@@ -461,7 +464,7 @@ enum plan_status plan_evaluate(const struct plan_kernel *kernel, const struct pl
   struct evaluation e = {kernel, input, result};
   result->entry = NULL;
   result->launch_count = 0;
-  result->workspace = 0;
+  result->workspace = result->zeroed = 0;
   result->message[0] = result->notes[0] = 0;
   enum plan_status status = check_types(&e);
   if (status == PLAN_OK) status = infer_sizes(&e);
@@ -480,4 +483,14 @@ enum plan_status plan_evaluate(const struct plan_kernel *kernel, const struct pl
     snprintf(result->message + used, sizeof result->message - used, " (%.*s)", (int)length, result->notes);
   }
   return PLAN_LIMIT;
+}
+
+void plan_place_workspace(struct plan_result *result, uint64_t address) {
+  for (uint32_t l = 0; l < result->launch_count; l++) {
+    struct plan_launch_value *value = &result->launches[l];
+    for (uint32_t a = 0; a < value->launch->argument_count; a++)
+      if (value->launch->arguments[a].kind == PLAN_ARGUMENT_WORKSPACE)
+        value->arguments[a] += address - value->workspace;
+    value->workspace = address;
+  }
 }

@@ -282,6 +282,11 @@ static void read_argument(struct reader *reader, struct plan_kernel *kernel, str
     argument->kind = PLAN_ARGUMENT_SCALAR;
     argument->index = (uint32_t)expect_integer(reader, 0, (int64_t)kernel->scalar_count - 1);
     argument->bytes = plan_type_bytes(kernel->scalars[argument->index].type);
+  } else if (accept(reader, "workspace")) {
+    argument->kind = PLAN_ARGUMENT_WORKSPACE;
+    argument->bytes = 8;
+    argument->expr = expect_expr(reader, false);
+    if (!entry->workspace.count) fail(reader, "entry %s has no workspace", entry->name);
   } else {
     expect(reader, "integer");
     argument->kind = PLAN_ARGUMENT_INTEGER;
@@ -319,6 +324,7 @@ static void check_kernel(struct reader *reader, const struct plan_kernel *kernel
     const struct plan_entry *entry = &kernel->entries[i];
     check_expr(reader, kernel, &entry->when, "entry", entry->name);
     check_expr(reader, kernel, &entry->workspace, "entry", entry->name);
+    check_expr(reader, kernel, &entry->zeroed, "entry", entry->name);
     for (uint32_t a = 0; a < entry->assumption_count; a++)
       check_expr(reader, kernel, &entry->assumptions[a].condition, "entry", entry->name);
     if (!entry->launch_count) fail(reader, "entry %s has no launch", entry->name);
@@ -372,6 +378,8 @@ static void read_line(struct reader *reader) {
     read_requirement(reader, GROW(reader, entry->assumptions, entry->assumption_count));
   } else if (accept(reader, "workspace")) {
     last_entry(reader, kernel)->workspace = expect_expr(reader, false);
+  } else if (accept(reader, "zeroed")) {
+    last_entry(reader, kernel)->zeroed = expect_expr(reader, false);
   } else if (accept(reader, "launch")) {
     read_launch(reader, last_entry(reader, kernel));
   } else if (accept(reader, "argument")) {

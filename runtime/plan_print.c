@@ -148,6 +148,10 @@ static void put_launch(struct output *out, const struct plan_launch *launch) {
       put(out, " integer %" PRIu32, argument->bytes);
       put_expr(out, &argument->expr);
       break;
+    case PLAN_ARGUMENT_WORKSPACE:
+      put(out, " workspace");
+      put_expr(out, &argument->expr);
+      break;
     }
     end(out);
   }
@@ -194,6 +198,11 @@ static void put_kernel(struct output *out, const struct plan_kernel *kernel) {
     if (entry->workspace.count) {
       begin(out, "workspace");
       put_expr(out, &entry->workspace);
+      end(out);
+    }
+    if (entry->zeroed.count) {
+      begin(out, "zeroed");
+      put_expr(out, &entry->zeroed);
       end(out);
     }
     for (uint32_t l = 0; l < entry->launch_count; l++) put_launch(out, &entry->launches[l]);

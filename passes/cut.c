@@ -1,0 +1,458 @@
+// cut: reductions over the grid become what each block does, and what the last one does.
+//
+//   stage B: reduce sum_f32, axes i (block.x), kg (block.y, reduction), kr (reduction); operand load(A, kg * R + kr, i)
+//   stage B: store, axes i, B[i] = sum
+//   ->
+//   stage B: reduce sum_f32, axes i, kg parallel, kr reduction; results sum_part
+//   stage B: store, axes i, kg, sum_partial[i, kg] = sum_part
+//   stage arrive: counters over y
+//   stage B: reduce sum_f32, axes i, piece_o, piece_u (both reduction); operand load(sum_partial, i, piece); results sum
+//   stage B: store, axes i, B[i] = sum
+//
+// Requires stages behind pass `schedule`. Partial values go through the workspace, a piece a block: a counter for each group of blocks that
+// share outputs tells the last of them, which combines the pieces in a fixed order, several loads at once, spread over the threads that the
+// reduction had; so the bits are the same in every run. Stages that do not need the result run in front of the arrival.
+#include <string.h>
+
+#include "compiler/pass.h"
+#include "passes/cut.h"
+#include "passes/stage.h"
+
+enum { IN_FLIGHT = 8, WORKSPACE_ALIGNMENT = 256 };
+
+// --- Questions ----------------------------------------------------------------------------------------------------------
+
+static uint32_t reduced_blocks(const struct ir_stage *stage) {
+  uint32_t mask = 0;
+  for (uint32_t i = 0; stage->kind == STAGE_REDUCE && i < stage->axes.count; i++) {
+    const struct ir_stage_axis *axis = stage->axes.at[i];
+    if (axis->is_reduction && bind_is_block(axis->axis->bind)) mask |= 1u << (axis->axis->bind - BIND_BLOCK_X);
+  }
+  return mask;
+}
+
+// An expression of a stage in its leaf axes.
+static struct ir_expr *in_leaves(struct arena *arena, const struct ir_stage *stage, struct ir_expr *e) {
+  for (uint32_t i = stage->derived.count; i-- > 0;) {
+    struct ir_stmt *let = stage->derived.at[i];
+    let->var->subst = let->value;
+    e = ir_substitute(arena, e);
+    let->var->subst = NULL;
+  }
+  return e;
+}
+
+static bool mentions_reduction(struct arena *arena, const struct ir_stage *stage, struct ir_expr *e) {
+  e = in_leaves(arena, stage, e);
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    const struct ir_stage_axis *axis = stage->axes.at[i];
+    if (axis->is_reduction && ir_mentions(e, axis->axis->var)) return true;
+  }
+  return false;
+}
+
+static bool reads_stage(const struct ir_stage *stage, const struct ir_stage *source) {
+  for (uint32_t k = 0; k < source->results.count; k++)
+    if (stage_reads(stage, source->results.at[k])) return true;
+  return false;
+}
+
+static bool refuse(struct cut *c, struct range range, const char *format, const char *a, const char *b) {
+  diag_error(c->context->diag, ERROR_UNSUPPORTED, range, format, a, b);
+  return false;
+}
+
+// --- The workspace --------------------------------------------------------------------------------------------------------
+
+// Where the next part begins: behind the last one.
+static struct ir_expr *workspace_end(struct cut *c) {
+  struct arena *arena = c->arena;
+  struct ir_expr *end = ir_int(arena, TYPE_I64, 0), *unit = ir_int(arena, TYPE_I64, WORKSPACE_ALIGNMENT), *less = ir_int(arena, TYPE_I64, WORKSPACE_ALIGNMENT - 1);
+  for (uint32_t i = 0; i < c->entry->memory.count; i++) {
+    const struct ir_mem *mem = c->entry->memory.at[i];
+    if (!mem->workspace) continue;
+    struct ir_expr *bytes = ir_int(arena, TYPE_I64, type_bytes(mem->type));
+    for (uint32_t d = 0; d < mem->dims.count; d++) bytes = ir_binary(arena, OP_MUL, bytes, mem->dims.at[d]);
+    end = ir_binary(arena, OP_ADD, mem->workspace, ir_binary(arena, OP_MUL, ir_binary(arena, OP_DIV, ir_binary(arena, OP_ADD, bytes, less), unit), unit));
+  }
+  return end;
+}
+
+struct ir_mem *cut_workspace(struct cut *c, const char *label, enum type type, const struct list *dims, struct range range) {
+  struct arena *arena = c->arena;
+  struct ir_mem *mem = arena_new(arena, struct ir_mem);
+  mem->label = label;
+  mem->name = ir_fresh_name(c->kernel, label);
+  mem->space = SPACE_GLOBAL;
+  mem->type = type;
+  mem->alignment = WORKSPACE_ALIGNMENT;
+  mem->is_output = mem->is_read = true;
+  mem->range = range;
+  mem->workspace = workspace_end(c);
+  struct ir_expr *row = ir_int(arena, TYPE_I64, 1);
+  for (uint32_t d = dims->count; d-- > 0;) {
+    list_insert(arena, &mem->dims, 0, dims->at[d]);
+    list_insert(arena, &mem->strides, 0, row);
+    row = ir_binary(arena, OP_MUL, row, dims->at[d]);
+  }
+  list_push(arena, &c->entry->memory, mem);
+  return mem;
+}
+
+struct ir_mem *cut_counters(struct cut *c) {
+  for (uint32_t i = 0; i < c->entry->memory.count; i++) {
+    struct ir_mem *mem = c->entry->memory.at[i];
+    if (mem->workspace && ir_const_is(mem->workspace, 0)) return mem;
+  }
+  struct list dims = {0};
+  list_push(c->arena, &dims, ir_int(c->arena, TYPE_I64, WORKSPACE_COUNTERS));
+  return cut_workspace(c, "counters", TYPE_U32, &dims, c->entry->range);
+}
+
+// --- Parts of a reduction ---------------------------------------------------------------------------------------------------
+
+struct ir_axis *cut_axis(struct cut *c, const char *label, struct ir_expr *extent, enum ir_bind bind, struct range range) {
+  struct ir_axis *axis = arena_new(c->arena, struct ir_axis);
+  axis->var = ir_new_var(c->kernel, VAR_AXIS, TYPE_INDEX, label);
+  axis->var->range = axis->range = range;
+  axis->extent = extent;
+  axis->bind = bind;
+  list_push(c->arena, &c->entry->axes, axis);
+  return axis;
+}
+
+static void use_axis(struct cut *c, struct list *axes, struct ir_axis *axis, bool is_reduction) {
+  struct ir_stage_axis *used = arena_new(c->arena, struct ir_stage_axis);
+  used->axis = axis;
+  used->is_reduction = is_reduction;
+  list_push(c->arena, axes, used);
+}
+
+static struct ir_expr *index_int(struct cut *c, int64_t value) { return ir_int(c->arena, TYPE_INDEX, value); }
+
+static struct ir_expr *ceil_div(struct cut *c, struct ir_expr *a, struct ir_expr *b) {
+  return ir_binary(c->arena, OP_DIV, ir_binary(c->arena, OP_ADD, a, ir_binary(c->arena, OP_SUB, b, index_int(c, 1))), b);
+}
+
+// The reducer without `update`: its operands are components.
+static struct ir_reducer *combining(struct cut *c, struct ir_reducer *reducer) {
+  struct arena *arena = c->arena;
+  if (!reducer->update.params.count) return reducer;
+  const char *name = arena_printf(arena, "%s_pieces", reducer->name);
+  for (uint32_t i = 0; i < c->context->module->reducers.count; i++) {
+    struct ir_reducer *other = c->context->module->reducers.at[i];
+    if (strcmp(other->name, name) == 0 && !other->update.params.count) return other;
+  }
+  struct ir_reducer *copy = arena_new(arena, struct ir_reducer);
+  *copy = *reducer;
+  copy->name = name;
+  copy->update = (struct ir_function){0};
+  copy->combine = (struct ir_function){0};
+  const struct ir_function *from = &reducer->combine;
+  for (uint32_t i = 0; i < from->params.count; i++) {
+    struct ir_var *param = from->params.at[i], *twin = arena_new(arena, struct ir_var);
+    *twin = *param;
+    list_push(arena, &copy->combine.params, twin);
+    param->subst = ir_ref(arena, twin);
+  }
+  for (uint32_t i = 0; i < from->lets.count; i++) {
+    struct ir_stmt *let = from->lets.at[i];
+    struct ir_var *twin = arena_new(arena, struct ir_var);
+    *twin = *let->var;
+    list_push(arena, &copy->combine.lets, ir_let(arena, twin, ir_substitute(arena, let->value), let->range));
+    let->var->subst = ir_ref(arena, twin);
+  }
+  copy->combine.results = from->results;
+  ir_substitute_list(arena, &copy->combine.results);
+  for (uint32_t i = 0; i < from->params.count; i++) list_at(&from->params, struct ir_var, i)->subst = NULL;
+  for (uint32_t i = 0; i < from->lets.count; i++) list_at(&from->lets, struct ir_stmt, i)->var->subst = NULL;
+  list_push(arena, &c->context->module->reducers, copy);
+  return copy;
+}
+
+// The kept axes of a reduction, as dimensions of what it leaves in the workspace.
+struct shape {
+  struct list outer, inner; // struct ir_axis, outermost first, on either side of the pieces
+};
+
+static bool find_shape(struct cut *c, const struct ir_stage *stage, struct shape *shape) {
+  *shape = (struct shape){0};
+  struct list vectors = {0}, serials = {0};
+  bool is_inside = false;
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    const struct ir_stage_axis *used = stage->axes.at[i];
+    struct ir_axis *axis = used->axis;
+    is_inside |= used->is_reduction && !bind_is_block(axis->bind) && !bind_is_thread(axis->bind);
+    if (used->is_reduction) continue;
+    if (mentions_axis(axis->extent))
+      return refuse(c, axis->range, "axis '%s' has a range that depends on another axis, around the reduction '%s' over the grid", axis->var->label, stage->label);
+    if (bind_is_block(axis->bind)) list_push(c->arena, &shape->outer, axis);
+    else if (axis->bind == BIND_VECTOR) list_push(c->arena, &vectors, axis);
+    else if (!bind_is_thread(axis->bind) && is_inside) list_push(c->arena, &serials, axis);
+  }
+  for (uint32_t i = 0; i < stage->axes.count; i++) { // loops around the reduction
+    const struct ir_stage_axis *used = stage->axes.at[i];
+    if (!used->is_reduction && bind_is_block(used->axis->bind)) continue;
+    if (used->is_reduction && !bind_is_block(used->axis->bind) && !bind_is_thread(used->axis->bind)) break;
+    if (!used->is_reduction && used->axis->bind == BIND_SERIAL) list_push(c->arena, &shape->outer, used->axis);
+  }
+  for (int b = BIND_THREAD_Z; b >= BIND_THREAD_X; b--)
+    for (uint32_t i = 0; i < stage->axes.count; i++) {
+      const struct ir_stage_axis *used = stage->axes.at[i];
+      if (!used->is_reduction && (int)used->axis->bind == b) list_push(c->arena, &shape->inner, used->axis);
+    }
+  list_append(c->arena, &shape->inner, &serials);
+  list_append(c->arena, &shape->inner, &vectors);
+  return true;
+}
+
+// The stage's derived axes and guards that have nothing to do with its reduction.
+static void keep_outer_parts(struct cut *c, const struct ir_stage *from, struct ir_stage *to) {
+  for (uint32_t i = 0; i < from->derived.count; i++) {
+    struct ir_stmt *let = from->derived.at[i];
+    if (!mentions_reduction(c->arena, from, ir_ref(c->arena, let->var))) list_push(c->arena, &to->derived, let);
+  }
+  for (uint32_t i = 0; i < from->guards.count; i++)
+    if (!mentions_reduction(c->arena, from, from->guards.at[i])) list_push(c->arena, &to->guards, from->guards.at[i]);
+}
+
+// Indices of a partial value: the kept axes around the number of the piece.
+static struct list partial_indices(struct cut *c, const struct shape *shape, struct ir_expr *piece) {
+  struct list indices = {0};
+  for (uint32_t i = 0; i < shape->outer.count; i++) list_push(c->arena, &indices, ir_ref(c->arena, list_at(&shape->outer, struct ir_axis, i)->var));
+  list_push(c->arena, &indices, piece);
+  for (uint32_t i = 0; i < shape->inner.count; i++) list_push(c->arena, &indices, ir_ref(c->arena, list_at(&shape->inner, struct ir_axis, i)->var));
+  return indices;
+}
+
+// How many pieces there are, and which one a block has: its axes in the order of the nest.
+static struct ir_expr *pieces_of(struct cut *c, const struct ir_stage *stage, struct ir_expr **piece) {
+  struct ir_expr *count = index_int(c, 1);
+  *piece = index_int(c, 0);
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    const struct ir_stage_axis *used = stage->axes.at[i];
+    if (!used->is_reduction || !bind_is_block(used->axis->bind)) continue;
+    count = ir_binary(c->arena, OP_MUL, count, used->axis->extent);
+    *piece = ir_binary(c->arena, OP_ADD, ir_binary(c->arena, OP_MUL, *piece, used->axis->extent), ir_ref(c->arena, used->axis->var));
+  }
+  return count;
+}
+
+// The stage that combines the pieces. Threads of the reduction take pieces in turn; where order matters, each takes neighbours.
+static struct ir_stage *make_final(struct cut *c, const struct ir_stage *stage, const struct shape *shape, const struct list *partials, struct ir_expr *pieces) {
+  struct arena *arena = c->arena;
+  struct ir_stage *final = arena_new(arena, struct ir_stage);
+  *final = *stage;
+  final->derived = final->guards = final->lets = final->axes = final->operands = (struct list){0};
+  final->combine = COMBINE_AUTO;
+  final->reducer = combining(c, stage->reducer);
+  keep_outer_parts(c, stage, final);
+  const char *label = "piece";
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    const struct ir_stage_axis *used = stage->axes.at[i];
+    if (used->is_reduction && bind_is_block(used->axis->bind)) label = used->axis->var->label;
+  }
+  // axes: threads that reduce, then loops over what each takes
+  struct list threads = {0};
+  int64_t width = 1;
+  struct ir_expr *thread = index_int(c, 0);
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    const struct ir_stage_axis *used = stage->axes.at[i];
+    if (!used->is_reduction || !bind_is_thread(used->axis->bind)) continue;
+    struct ir_axis *axis = cut_axis(c, arena_printf(arena, "%s_%s", label, used->axis->var->label), used->axis->extent, used->axis->bind, stage->range);
+    list_push(arena, &threads, axis);
+    thread = ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, thread, axis->extent), ir_ref(arena, axis->var));
+    width *= axis->extent->integer;
+  }
+  struct ir_expr *steps = ceil_div(c, pieces, index_int(c, width));
+  int64_t flight = ir_is_const(steps) && steps->integer < IN_FLIGHT ? steps->integer : IN_FLIGHT;
+  if (flight < 1) flight = 1;
+  struct ir_axis *outer = cut_axis(c, arena_printf(arena, "%s_o", label), ceil_div(c, steps, index_int(c, flight)), BIND_SERIAL, stage->range);
+  struct ir_axis *unrolled = cut_axis(c, arena_printf(arena, "%s_u", label), index_int(c, flight), BIND_SERIAL, stage->range);
+  unrolled->unroll = UINT32_MAX;
+  outer->unroll = 1;
+  struct ir_expr *step = ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, ir_ref(arena, outer->var), index_int(c, flight)), ir_ref(arena, unrolled->var));
+  struct ir_var *number = ir_new_var(c->kernel, VAR_LET, TYPE_INDEX, label);
+  number->range = stage->range;
+  bool in_order = stage->reducer->is_ordered;
+  if (in_order && width > 1) {
+    struct ir_var *place = ir_new_var(c->kernel, VAR_LET, TYPE_INDEX, arena_printf(arena, "%s_step", label));
+    place->range = stage->range;
+    list_push(arena, &final->derived, ir_let(arena, place, step, stage->range));
+    step = ir_ref(arena, place);
+    list_push(arena, &final->guards, ir_binary(arena, OP_LT, step, steps));
+    step = ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, thread, steps), step);
+  } else {
+    step = ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, step, index_int(c, width)), thread);
+  }
+  list_push(arena, &final->derived, ir_let(arena, number, step, stage->range));
+  list_push(arena, &final->guards, ir_binary(arena, OP_LT, ir_ref(arena, number), pieces));
+  // the nest: kept axes as they were, the pieces where the reduction's loops began, at the latest around vectors
+  bool done = false;
+  for (uint32_t i = 0; i <= stage->axes.count; i++) {
+    const struct ir_stage_axis *used = i < stage->axes.count ? stage->axes.at[i] : NULL;
+    bool begins = !used || used->axis->bind == BIND_VECTOR || (used->is_reduction && used->axis->bind == BIND_SERIAL);
+    if (begins && !done) {
+      done = true;
+      for (uint32_t k = 0; k < threads.count; k++) use_axis(c, &final->axes, threads.at[k], true);
+      use_axis(c, &final->axes, outer, true);
+      use_axis(c, &final->axes, unrolled, true);
+    }
+    if (used && !used->is_reduction) use_axis(c, &final->axes, used->axis, false);
+  }
+  struct list indices = partial_indices(c, shape, ir_ref(arena, number));
+  for (uint32_t k = 0; k < partials->count; k++) list_push(arena, &final->operands, ir_load(arena, partials->at[k], &indices));
+  for (uint32_t i = 0; i < stage->lets.count; i++) { // init is evaluated here, without the lets of the operands
+    struct ir_stmt *let = stage->lets.at[i];
+    let->var->subst = ir_substitute(arena, let->value);
+  }
+  ir_substitute_list(arena, &final->init);
+  for (uint32_t i = 0; i < stage->lets.count; i++) list_at(&stage->lets, struct ir_stmt, i)->var->subst = NULL;
+  return final;
+}
+
+// Makes `stage` the reduction of one block and appends the stores of its values to `out`; returns the stage that combines them, or NULL.
+static struct ir_stage *cut_reduction(struct cut *c, struct ir_stage *stage, struct list *out) {
+  struct arena *arena = c->arena;
+  struct shape shape;
+  struct list partials = {0}, values = {0};
+  struct ir_expr *piece, *pieces = pieces_of(c, stage, &piece);
+  if (!find_shape(c, stage, &shape)) return NULL;
+  for (uint32_t k = 0; k < stage->results.count; k++) {
+    struct ir_var *result = stage->results.at[k];
+    struct list dims = {0};
+    for (uint32_t i = 0; i < shape.outer.count; i++) list_push(arena, &dims, extent_wide(arena, list_at(&shape.outer, struct ir_axis, i)->extent));
+    list_push(arena, &dims, extent_wide(arena, pieces));
+    for (uint32_t i = 0; i < shape.inner.count; i++) list_push(arena, &dims, extent_wide(arena, list_at(&shape.inner, struct ir_axis, i)->extent));
+    list_push(arena, &partials, cut_workspace(c, arena_printf(arena, "%s_partial", result->label), result->type, &dims, stage->range));
+    struct ir_var *value = ir_new_var(c->kernel, VAR_VALUE, result->type, arena_printf(arena, "%s_part", result->label));
+    value->range = result->range;
+    list_push(arena, &values, value);
+  }
+  struct ir_stage *final = make_final(c, stage, &shape, &partials, pieces);
+  struct list stores = {0};
+  for (uint32_t k = 0; k < values.count; k++) {
+    struct ir_stage *store = arena_new(arena, struct ir_stage);
+    store->kind = STAGE_STORE;
+    store->label = stage->label;
+    store->range = stage->range;
+    keep_outer_parts(c, stage, store);
+    for (uint32_t i = 0; i < stage->axes.count; i++) {
+      const struct ir_stage_axis *used = stage->axes.at[i];
+      if (!used->is_reduction || bind_is_block(used->axis->bind)) use_axis(c, &store->axes, used->axis, false);
+    }
+    store->mem = partials.at[k];
+    store->indices = partial_indices(c, &shape, piece);
+    store->value = ir_ref(arena, values.at[k]);
+    list_push(arena, &stores, store);
+  }
+  struct list axes = {0};
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    const struct ir_stage_axis *used = stage->axes.at[i];
+    use_axis(c, &axes, used->axis, used->is_reduction && !bind_is_block(used->axis->bind));
+  }
+  stage->axes = axes;
+  stage->results = values;
+  stage->init = (struct list){0};
+  list_push(arena, out, stage);
+  list_append(arena, out, &stores);
+  return final;
+}
+
+// --- The pass -----------------------------------------------------------------------------------------------------------
+
+// An ordered reduction keeps its order when blocks are outside threads and loops, and among blocks z is outside y outside x.
+static bool is_in_block_order(struct cut *c, const struct ir_stage *stage) {
+  const struct ir_axis *before = NULL;
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    const struct ir_stage_axis *axis = stage->axes.at[i];
+    if (!axis->is_reduction) continue;
+    if (before && bind_is_block(axis->axis->bind) && !bind_is_block(before->bind)) {
+      diag_error(c->context->diag, ERROR_DIRECTIVE, axis->axis->bound_at.line ? axis->axis->bound_at : axis->axis->range,
+                 "stage '%s' is an ordered reduction: axis '%s' on blocks must be outside '%s'", stage->label, axis->axis->var->label, before->var->label);
+      diag_note(c->context->diag, (struct range){0}, "give each block a piece of neighbours: split x into 32 -> b, r; bind b -> block.x;");
+      return false;
+    }
+    before = axis->axis;
+  }
+  return true;
+}
+
+static bool uses_blocks(const struct ir_stage *stage, uint32_t mask) {
+  for (uint32_t d = 0; d < 3; d++)
+    if (mask >> d & 1 && stage_bound_axis(stage, (enum ir_bind)(BIND_BLOCK_X + d))) return true;
+  return false;
+}
+
+static void assume_at_most(struct cut *c, struct ir_expr *value, int64_t most, const char *message) {
+  struct ir_expr *condition = ir_binary(c->arena, OP_LE, value, ir_int(c->arena, TYPE_I64, most));
+  if (ir_const_is(condition, 1)) return;
+  struct ir_requirement *assumption = arena_new(c->arena, struct ir_requirement);
+  assumption->condition = condition;
+  assumption->message = message;
+  assumption->range = c->entry->range;
+  list_push(c->arena, &c->entry->assumptions, assumption);
+}
+
+// What a launch must keep to: counters there are, and numbers that they reach.
+static void assume_limits(struct cut *c, uint32_t mask) {
+  struct ir_expr *groups = ir_int(c->arena, TYPE_I64, 1), *blocks = groups;
+  for (uint32_t d = 0; d < 3; d++) {
+    struct ir_expr *extent = entry_grid_extent(c->arena, c->entry, d);
+    if (mask >> d & 1) blocks = ir_binary(c->arena, OP_MUL, blocks, extent);
+    else groups = ir_binary(c->arena, OP_MUL, groups, extent);
+  }
+  assume_at_most(c, groups, WORKSPACE_COUNTERS, "a reduction over the grid has more than 16384 groups of blocks");
+  assume_at_most(c, blocks, INT32_MAX, "a reduction over the grid has 2^31 blocks or more");
+}
+
+bool pass_cut(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
+  struct cut c = {.context = context, .arena = context->arena, .kernel = kernel, .entry = entry};
+  struct arena *arena = c.arena;
+  uint32_t count = entry->stages.count, mask = 0;
+  bool *waits = arena_array(arena, bool, count + 1); // for a value of the grid
+  for (uint32_t i = 0; i < count; i++) {
+    struct ir_stage *stage = entry->stages.at[i];
+    uint32_t reduced = reduced_blocks(stage);
+    for (uint32_t k = 0; k < i; k++) {
+      const struct ir_stage *source = entry->stages.at[k];
+      waits[i] |= source->kind == STAGE_REDUCE && (waits[k] || reduced_blocks(source)) && reads_stage(stage, source);
+    }
+    if (reduced && mask && reduced != mask)
+      return refuse(&c, stage->range, "stage '%s' is reduced over other blocks than stage '%s': that is not lowered by this version", stage->label,
+                    list_at(&entry->stages, struct ir_stage, 0)->label);
+    if (reduced && stage->combine != COMBINE_AUTO && stage->combine != COMBINE_LAST_BLOCK)
+      return refuse(&c, stage->range, "stage '%s': this way to combine blocks is not lowered by this version%s", stage->label, "");
+    mask |= reduced;
+  }
+  if (!mask) return true;
+  for (uint32_t i = 0; i < count; i++) {
+    const struct ir_stage *stage = entry->stages.at[i];
+    if (waits[i] && uses_blocks(stage, mask))
+      return refuse(&c, stage->range, "stage '%s' needs the result of a reduction over the grid in several blocks: that is not lowered by this version%s", stage->label, "");
+    if (reduced_blocks(stage) && stage->reducer->is_ordered && !is_in_block_order(&c, stage)) return false;
+  }
+  struct list before = {0}, behind = {0};
+  struct ir_mem *counters = cut_counters(&c);
+  for (uint32_t i = 0; i < count; i++) {
+    struct ir_stage *stage = entry->stages.at[i];
+    if (!reduced_blocks(stage)) {
+      list_push(arena, waits[i] ? &behind : &before, stage);
+      continue;
+    }
+    struct ir_stage *final = cut_reduction(&c, stage, &before);
+    if (!final) return false;
+    list_push(arena, &behind, final);
+  }
+  struct ir_stage *arrive = arena_new(arena, struct ir_stage);
+  arrive->kind = STAGE_ARRIVE;
+  arrive->label = "arrive";
+  arrive->range = entry->range;
+  arrive->mem = counters;
+  arrive->block_axes = mask;
+  list_push(arena, &before, arrive);
+  list_append(arena, &before, &behind);
+  entry->stages = before;
+  assume_limits(&c, mask);
+  return true;
+}
