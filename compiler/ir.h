@@ -95,6 +95,9 @@ struct ir_mem {
   uint32_t alignment;  // bytes that the base is known to have; at least the element's
   uint32_t parameter;  // tensors: place among the kernel's tensors
   struct ir_expr *workspace; // parts of the workspace: where it begins there, bytes, i64 over sizes; else NULL
+  // Shared ones whose places are permuted by pass `index`: of the number of a unit (the elements of the last dimension where that is
+  // `unit` long and unit > 1, else one element), bits base..base+bits-1 ^= bits base+shift..base+shift+bits-1. bits 0: none.
+  uint32_t unit, swizzle_bits, swizzle_base, swizzle_shift;
   struct range range;
 };
 
@@ -221,7 +224,11 @@ enum ir_directive_kind { DIRECTIVE_SPLIT_BY, DIRECTIVE_SPLIT_INTO, DIRECTIVE_FUS
                          DIRECTIVE_UNROLL, DIRECTIVE_VECTORIZE, DIRECTIVE_ALLREDUCE, DIRECTIVE_JOIN,
                          DIRECTIVE_REGISTERS, // names[0]: a tensor; axes[0]: where it is kept
                          DIRECTIVE_COMBINE,
+                         // names: a tensor and the stage that fills its copy; axes[0]: inside which axis, axes[1], if there:
+                         // along which a unit lies; numbers: enum ir_shared_number
+                         DIRECTIVE_SHARED,
                          DIRECTIVE_COUNT };
+enum ir_shared_number { SHARED_UNIT, SHARED_PAD, SHARED_BITS, SHARED_BASE, SHARED_SHIFT, SHARED_NUMBERS };
 // A directive that pass `schedule` has yet to apply; factors are resolved to index expressions over sizes.
 struct ir_directive {
   enum ir_directive_kind kind;
@@ -234,6 +241,7 @@ struct ir_directive {
   enum ir_bind bind;
   enum allreduce_form form;
   enum combine_form combine;
+  struct list numbers;    // uintptr_t
 };
 
 // A condition of a launch with the message that its failure gives.

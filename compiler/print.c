@@ -6,6 +6,7 @@
 // verify.
 #include "compiler/print.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 // ---- Layout
@@ -68,6 +69,9 @@ static void print_mem(struct printer *p, const char *keyword, const struct ir_me
     text_puts(p->out, " at ");
     print_expr(p, mem->workspace);
   }
+  if (mem->unit > 1) text_printf(p->out, " unit %u", mem->unit);
+  if (mem->swizzle_bits)
+    text_printf(p->out, " swizzle %u, %u, %u", mem->swizzle_bits, mem->swizzle_base, mem->swizzle_shift);
   print_range(p, mem->range);
   text_puts(p->out, "\n");
 }
@@ -294,6 +298,9 @@ static void print_directive(struct printer *p, const struct ir_directive *direct
   if (directive->bind != BIND_SERIAL) text_printf(p->out, " bind %s", ir_bind_names[directive->bind]);
   if (directive->form != FORM_AUTO) text_printf(p->out, " form %s", ir_form_names[directive->form]);
   if (directive->combine != COMBINE_AUTO) text_printf(p->out, " combine %s", ir_combine_names[directive->combine]);
+  for (uint32_t i = 0; i < directive->numbers.count; i++)
+    text_printf(p->out, "%s%" PRIuPTR "%s", i ? ", " : " numbers (", (uintptr_t)directive->numbers.at[i],
+                i + 1 == directive->numbers.count ? ")" : "");
   print_range(p, directive->range);
   text_puts(p->out, "\n");
 }

@@ -47,6 +47,7 @@ const char *const ir_directive_names[] = {
     [DIRECTIVE_VECTORIZE] = "vectorize", [DIRECTIVE_ALLREDUCE] = "allreduce",
     [DIRECTIVE_JOIN] = "join",           [DIRECTIVE_REGISTERS] = "registers",
     [DIRECTIVE_COMBINE] = "combine",
+    [DIRECTIVE_SHARED] = "shared",
 };
 
 enum type ir_inferred_type(enum op op, struct ir_expr *const *args, uint32_t count,

@@ -29,6 +29,14 @@ struct ir_mem *read_mem(struct reader *r, enum ir_space space) {
   mem->is_strided = read_accept_word(r, "strided");
   if (read_accept_word(r, "parameter")) mem->parameter = read_uint(r, "the number of a parameter");
   if (space == SPACE_GLOBAL && read_accept_word(r, "at")) mem->workspace = read_expr(r);
+  if (read_accept_word(r, "unit")) mem->unit = read_uint(r, "the elements of a unit");
+  if (read_accept_word(r, "swizzle")) {
+    mem->swizzle_bits = read_uint(r, "the bits of a swizzle");
+    read_expect(r, ',');
+    mem->swizzle_base = read_uint(r, "the lowest bit of a swizzle");
+    read_expect(r, ',');
+    mem->swizzle_shift = read_uint(r, "the shift of a swizzle");
+  }
   mem->range = read_range(r);
   return mem;
 }
@@ -54,6 +62,16 @@ static void read_places(struct reader *r, struct list *out) {
     *place = read_range(r);
     if (!place->line) read_expect_word(r, "none");
     list_push(r->arena, out, place);
+  }
+  read_expect(r, ')');
+}
+
+static void read_numbers(struct reader *r, struct list *out) {
+  if (!read_accept_word(r, "numbers")) return;
+  read_expect(r, '(');
+  while (!r->failed && !read_at(r, ')')) {
+    if (out->count) read_expect(r, ',');
+    list_push(r->arena, out, (void *)(uintptr_t)read_uint(r, "a number"));
   }
   read_expect(r, ')');
 }
@@ -85,6 +103,7 @@ static struct ir_directive *read_directive(struct reader *r) {
   directive->bind = read_bind(r);
   directive->form = read_form(r);
   directive->combine = read_combine(r);
+  read_numbers(r, &directive->numbers);
   directive->range = read_range(r);
   return directive;
 }

@@ -177,6 +177,10 @@ static void check_stages_level(struct verifier *v, const struct ir_entry *entry)
     verify_fault(v, v->range, "stages with a block or grid");
   for (uint32_t i = 0; i < entry->directives.count; i++) {
     const struct ir_directive *directive = list_at(&entry->directives, struct ir_directive, i);
+    bool is_shared = directive->kind == DIRECTIVE_SHARED;
+    if (is_shared && (directive->names.count != 2 || !directive->axes.count || directive->axis_places.count != directive->axes.count ||
+                      directive->numbers.count != SHARED_NUMBERS))
+      verify_fault(v, directive->range, "a directive `shared` without its names, axes or numbers");
     if (!directive->factor) continue;
     v->statement = "directive";
     if (verify_expr(v, directive->factor, PLACE_DIRECTIVE, false) &&

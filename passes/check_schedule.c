@@ -209,6 +209,32 @@ static bool unsupported(struct checker *c, const struct ast_directive *source, c
   return false;
 }
 
+// A constant of a `stage` directive.
+static bool add_number(struct checker *c, struct ir_directive *directive, const struct ast_expr *e, int64_t otherwise) {
+  struct ir_expr *value = e ? schedule_expr(c, e, false) : ir_int(c->arena, TYPE_I64, otherwise);
+  if (!value) return false;
+  if (!ir_is_const(value) || value->type == TYPE_BOOL || value->integer < 0 || value->integer > 65536) {
+    diag_error(c->diag, ERROR_DIRECTIVE, e->range, "a number of a `stage` directive is a constant from 0 to 65536");
+    return false;
+  }
+  list_push(c->arena, &directive->numbers, (void *)(uintptr_t)value->integer);
+  return true;
+}
+
+static bool check_stage_shared(struct checker *c, const struct ast_directive *source, struct ir_mem *tensor) {
+  if (source->depth) return unsupported(c, source, "depth");
+  if (source->by.text && strcmp(source->by.text, "copy") != 0) return unsupported(c, source, arena_printf(c->arena, "by %s", source->by.text));
+  struct ir_directive *directive = add_directive(c, DIRECTIVE_SHARED, source);
+  add_axis(c, directive, source->at.stage.text, source->at.axis.text, source->at.range);
+  if (source->along.axis.text) add_axis(c, directive, source->along.stage.text, source->along.axis.text, source->along.range);
+  list_push(c->arena, &directive->names, (void *)tensor->name);
+  list_push(c->arena, &directive->names, (void *)(source->alias.text ? source->alias.text : source->tensor.text));
+  bool good = add_number(c, directive, source->unit, 1) && add_number(c, directive, source->pad, 0);
+  for (uint32_t i = 0; i < 3; i++)
+    good = good && add_number(c, directive, i < source->swizzle.count ? list_at(&source->swizzle, struct ast_expr, i) : NULL, 0);
+  return good;
+}
+
 static bool check_directive(struct checker *c, const struct ast_directive *source) {
   struct ir_directive *directive;
   switch (source->kind) {
@@ -244,12 +270,12 @@ static bool check_directive(struct checker *c, const struct ast_directive *sourc
     add_refs(c, add_directive(c, DIRECTIVE_VECTORIZE, source), &source->refs);
     return true;
   case AST_STAGE: {
-    if (strcmp(source->word.text, "registers") != 0) return unsupported(c, source, "stage ... in shared");
     struct symbol *symbol = check_find(c, source->tensor.text);
     if (!symbol || symbol->kind != SYMBOL_TENSOR || symbol->mem->is_output) {
       diag_error(c->diag, ERROR_NOT_A_VALUE, source->tensor.range, "'stage' takes an input tensor, and '%s' is none", source->tensor.text);
       return false;
     }
+    if (strcmp(source->word.text, "registers") != 0) return check_stage_shared(c, source, symbol->mem);
     directive = add_directive(c, DIRECTIVE_REGISTERS, source);
     add_axis(c, directive, source->at.stage.text, source->at.axis.text, source->at.range);
     list_push(c->arena, &directive->names, (void *)symbol->mem->name);

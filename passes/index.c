@@ -14,6 +14,21 @@ struct flatten {
   struct list tensors; // struct ir_mem, global ones that are accessed
 };
 
+// The offset in an object whose units are permuted: of a unit's number, bits base.. ^= bits base+shift..
+static struct ir_expr *swizzle(struct arena *arena, const struct ir_mem *mem, struct ir_expr **indices, uint32_t count) {
+  struct ir_expr *place = ir_int(arena, TYPE_INDEX, 0);
+  uint32_t units = mem->unit > 1 ? count - 1 : count;
+  int64_t unit = mem->unit > 1 ? mem->unit : 1, mask = (((int64_t)1 << mem->swizzle_bits) - 1) << mem->swizzle_base;
+  for (uint32_t d = 0; d < units; d++) {
+    struct ir_expr *stride = ir_int(arena, TYPE_INDEX, ((struct ir_expr *)mem->strides.at[d])->integer / unit);
+    place = ir_binary(arena, OP_ADD, place, ir_binary(arena, OP_MUL, indices[d], stride));
+  }
+  struct ir_expr *high = ir_binary(arena, OP_SHR, place, ir_int(arena, TYPE_INDEX, mem->swizzle_shift));
+  place = ir_binary(arena, OP_XOR, place, ir_binary(arena, OP_AND, high, ir_int(arena, TYPE_INDEX, mask)));
+  if (unit == 1) return place;
+  return ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, place, ir_int(arena, TYPE_INDEX, unit)), indices[units]);
+}
+
 static struct ir_expr *flat_offset(struct arena *arena, const struct ir_mem *mem, struct ir_expr **indices, uint32_t count) {
   struct ir_expr *offset = ir_int(arena, TYPE_INDEX, 0);
   for (uint32_t d = 0; d < count; d++) {
@@ -21,7 +36,7 @@ static struct ir_expr *flat_offset(struct arena *arena, const struct ir_mem *mem
     if (ir_is_const(mem->strides.at[d])) stride = ir_int(arena, TYPE_INDEX, ((struct ir_expr *)mem->strides.at[d])->integer);
     offset = ir_binary(arena, OP_ADD, offset, ir_binary(arena, OP_MUL, indices[d], stride));
   }
-  return offset;
+  return mem->swizzle_bits ? swizzle(arena, mem, indices, count) : offset;
 }
 
 static void note_tensor(struct flatten *f, struct ir_mem *mem) {

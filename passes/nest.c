@@ -447,7 +447,8 @@ static struct ir_expr *active(struct nest *n, const struct ir_stage *stage) {
     struct ir_expr *term = NULL;
     if (axis) {
       if (!ir_equal(extent_wide(n->arena, axis->extent), widest)) term = ir_binary(n->arena, OP_LT, ir_ref(n->arena, axis->var), axis->extent);
-    } else if (stage->kind == STAGE_STORE && stage->mem->space == SPACE_GLOBAL && !ir_const_is(widest, 1) && (on_threads || !(n->arrived >> (b - BIND_BLOCK_X) & 1))) {
+    } else if (stage->kind == STAGE_STORE && !ir_const_is(widest, 1) &&
+               (on_threads ? stage->mem->space != SPACE_LOCAL : stage->mem->space == SPACE_GLOBAL && !(n->arrived >> (b - BIND_BLOCK_X) & 1))) {
       struct ir_expr *place = NULL;
       for (uint32_t i = 0; i < n->entry->axes.count && !on_threads; i++) { // a logical block axis has the name that another stage gave it
         struct ir_axis *other = n->entry->axes.at[i];
@@ -550,7 +551,46 @@ static void emit_leaf(struct nest *n, struct work *w, struct list *out) {
   list_push(n->arena, body, store);
 }
 
+// --- Copies in shared memory ----------------------------------------------------------------------------------------------
+
+struct find_mem {
+  const struct ir_mem *mem;
+  bool is_found;
+};
+static void find_mem(struct ir_expr *e, void *state) {
+  struct find_mem *find = state;
+  if (e->op == OP_LOAD && e->mem == find->mem) find->is_found = true;
+}
+static bool reads_mem(const struct ir_stage *stage, const struct ir_mem *mem) {
+  struct find_mem find = {.mem = mem};
+  const struct list *lists[] = {&stage->operands, &stage->init, &stage->guards, &stage->indices};
+  for (uint32_t l = 0; l < 4; l++)
+    for (uint32_t i = 0; i < lists[l]->count; i++) ir_visit_expr(lists[l]->at[i], find_mem, &find);
+  ir_visit_block(&stage->lets, find_mem, &find);
+  if (stage->value) ir_visit_expr(stage->value, find_mem, &find);
+  return find.is_found;
+}
+static bool is_copy(const struct ir_stage *stage) { return stage->kind == STAGE_STORE && stage->mem->space == SPACE_SHARED; }
+
+// Whether one of works[first_from..first_to) fills a copy that one of works[from..to) reads.
+static bool passes_copy(const struct list *works, uint32_t first_from, uint32_t first_to, uint32_t from, uint32_t to) {
+  for (uint32_t a = first_from; a < first_to; a++) {
+    const struct ir_stage *fill = list_at(works, struct work, a)->stage;
+    for (uint32_t b = from; is_copy(fill) && b < to; b++)
+      if (b != a && reads_mem(list_at(works, struct work, b)->stage, fill->mem)) return true;
+  }
+  return false;
+}
+
+// In front of what reads a copy, and of what fills one again in the next iteration of a loop around both.
+static void emit_barrier(struct nest *n, const struct list *works, uint32_t from, uint32_t to, uint32_t depth, struct list *out) {
+  bool is_read = passes_copy(works, 0, from, from, to);
+  bool is_filled_again = depth > 0 && passes_copy(works, from, to, to, works->count);
+  if (is_read || is_filled_again) list_push(n->arena, out, ir_stmt(n->arena, IR_BARRIER, list_at(works, struct work, from)->stage->range));
+}
+
 static bool has_collective(const struct list *works, uint32_t from, uint32_t to, uint32_t depth) {
+  if (passes_copy(works, from, to, from, to)) return true;
   for (uint32_t i = from; i < to; i++) {
     struct work *w = works->at[i];
     if (w->thread_axes && w->first_reduction >= depth) return true;
@@ -622,6 +662,7 @@ static void emit_works(struct nest *n, const struct list *works, uint32_t depth,
   }
   for (uint32_t i = 0; i < works->count;) {
     uint32_t to = run_end(works, i, depth);
+    emit_barrier(n, works, i, to, depth, out);
     if (loop_at(works->at[i], depth)) emit_loop(n, works, i, to, depth, out);
     else emit_leaf(n, works->at[i], out);
     i = to;

@@ -669,9 +669,101 @@ static bool apply(struct scheduler *s, const struct ir_directive *directive) {
   case DIRECTIVE_COMBINE: return apply_combine(s, directive);
   case DIRECTIVE_JOIN: return schedule_join(s->context, s->entry, directive);
   case DIRECTIVE_REGISTERS: return schedule_registers(s->context, s->kernel, s->entry, directive);
+  case DIRECTIVE_SHARED: return schedule_shared(s->context, s->kernel, s->entry, directive);
   case DIRECTIVE_COUNT: break;
   }
   return false;
+}
+
+// --- Copies in shared memory --------------------------------------------------------------------------------------------
+
+static bool is_thread(enum ir_bind bind) { return bind >= BIND_THREAD_X && bind <= BIND_THREAD_Z; }
+
+// Whether a stage other than `stage` has the axis.
+static bool is_shared_axis(const struct scheduler *s, const struct ir_stage *stage, const struct ir_axis *axis) {
+  for (uint32_t n = 0; n < s->entry->stages.count; n++)
+    if (s->entry->stages.at[n] != stage && place_of(s->entry->stages.at[n], axis) != UINT32_MAX) return true;
+  return false;
+}
+
+static const char *fresh_label(struct scheduler *s, const char *label) {
+  for (uint32_t i = 0; i < s->entry->axes.count; i++)
+    if (strcmp(list_at(&s->entry->axes, struct ir_axis, i)->var->label, label) == 0) return fresh_label(s, arena_printf(s->arena, "%s_", label));
+  return label;
+}
+
+// A directive for the axes of one stage.
+static struct ir_directive *new_directive(struct scheduler *s, const struct ir_stage *stage, enum ir_directive_kind kind, const struct list *axes) {
+  struct ir_directive *directive = arena_new(s->arena, struct ir_directive);
+  directive->kind = kind;
+  directive->range = stage->range;
+  for (uint32_t i = 0; i < axes->count; i++) {
+    struct range *place = arena_new(s->arena, struct range);
+    *place = stage->range;
+    list_push(s->arena, &directive->stages, (void *)stage->label);
+    list_push(s->arena, &directive->axes, (void *)list_at(axes, struct ir_axis, i)->var->label);
+    list_push(s->arena, &directive->axis_places, place);
+  }
+  return directive;
+}
+
+// The threads of the block share a copy that nobody distributed: its axes are fused, and dealt out along x, then y, then z.
+static bool distribute(struct scheduler *s, struct ir_stage *stage, struct list own) {
+  int64_t block[3] = {1, 1, 1};
+  for (uint32_t i = 0; i < s->entry->axes.count; i++) {
+    struct ir_axis *axis = s->entry->axes.at[i];
+    if (is_thread(axis->bind) && axis->extent->integer > block[axis->bind - BIND_THREAD_X]) block[axis->bind - BIND_THREAD_X] = axis->extent->integer;
+  }
+  if (own.count > 1) {
+    struct ir_directive *fuse = new_directive(s, stage, DIRECTIVE_FUSE, &own);
+    const char *label = fresh_label(s, arena_printf(s->arena, "%s_place", stage->label));
+    list_push(s->arena, &fuse->names, (void *)label);
+    if (!apply(s, fuse)) return false;
+    own.count = 0;
+    list_push(s->arena, &own, axis_in_stage(stage, label));
+  }
+  for (uint32_t d = 0; d < 3 && own.count; d++) {
+    if (block[d] == 1) continue;
+    const char *outer = fresh_label(s, arena_printf(s->arena, "%s_rest", stage->label)), *inner = fresh_label(s, arena_printf(s->arena, "%s_%c", stage->label, "xyz"[d]));
+    struct ir_directive *split = new_directive(s, stage, DIRECTIVE_SPLIT_BY, &own);
+    split->factor = ir_int(s->arena, TYPE_INDEX, block[d]);
+    list_push(s->arena, &split->names, (void *)outer);
+    list_push(s->arena, &split->names, (void *)inner);
+    if (!apply(s, split)) return false;
+    own.at[0] = axis_in_stage(stage, inner);
+    struct ir_directive *bind = new_directive(s, stage, DIRECTIVE_BIND, &own);
+    bind->bind = (enum ir_bind)(BIND_THREAD_X + d);
+    if (!apply(s, bind)) return false;
+    own.at[0] = axis_in_stage(stage, outer);
+  }
+  return true;
+}
+
+// A copy is filled once, by threads of one block that share no axis on threads with its readers.
+static bool finish_copies(struct scheduler *s) {
+  for (uint32_t n = 0; n < s->entry->stages.count; n++) {
+    struct ir_stage *stage = s->entry->stages.at[n];
+    if (stage->kind != STAGE_STORE || stage->mem->space != SPACE_SHARED) continue;
+    struct list own = {0};
+    bool is_distributed = false;
+    for (uint32_t i = 0; i < stage->axes.count; i++) {
+      struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
+      bool is_own = !is_shared_axis(s, stage, axis), on_block = axis->bind >= BIND_BLOCK_X && axis->bind <= BIND_BLOCK_Z;
+      if (is_own && on_block) {
+        diag_error(s->diag, ERROR_BIND, axis->bound_at, "axis '%s' of the copy '%s' is bound to %s, and blocks share no memory", axis->var->label, stage->label, bind_name(axis->bind));
+        return false;
+      }
+      if (!is_own && is_thread(axis->bind)) {
+        diag_error(s->diag, ERROR_BIND, axis->bound_at, "axis '%s' is around the copy '%s', which the block shares, and bound to %s", axis->var->label, stage->label, bind_name(axis->bind));
+        diag_note(s->diag, stage->range, "the copy is made here");
+        return false;
+      }
+      if (is_own) list_push(s->arena, &own, axis);
+      is_distributed |= is_own && (axis->bind != BIND_SERIAL || axis->unroll);
+    }
+    if (!is_distributed && own.count && !distribute(s, stage, own)) return false;
+  }
+  return true;
 }
 
 bool pass_schedule(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
@@ -680,5 +772,5 @@ bool pass_schedule(struct pass_context *context, struct ir_kernel *kernel, struc
   bool good = true;
   for (uint32_t i = 0; i < entry->directives.count && good; i++) good = apply(&s, entry->directives.at[i]);
   entry->directives.count = 0;
-  return good && check_unrolling(&s);
+  return good && finish_copies(&s) && check_unrolling(&s);
 }

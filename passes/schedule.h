@@ -15,4 +15,7 @@ bool schedule_bound_extent(struct pass_context *context, struct ir_entry *entry,
 // passes/registers.c: a stage that reads a tensor into a local array, which the stages inside an axis read instead.
 bool schedule_registers(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry, const struct ir_directive *directive);
 
+// passes/stage_shared.c: a stage that copies part of a tensor to shared memory, which the stages inside an axis read instead.
+bool schedule_shared(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry, const struct ir_directive *directive);
+
 #endif

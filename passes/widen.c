@@ -139,7 +139,7 @@ struct collector {
 };
 
 static void add_access(struct collector *c, struct ir_mem *mem, struct ir_expr *load, struct ir_expr *const *indices) {
-  if (mem->space != SPACE_GLOBAL || c->accesses.count >= MAX_RUN) return;
+  if (mem->space == SPACE_LOCAL || c->accesses.count >= MAX_RUN) return;
   struct access *access = arena_new(c->w->arena, struct access);
   access->mem = mem;
   access->load = load;
@@ -219,6 +219,11 @@ static void join_stores(struct widener *w, const struct list *run, struct access
   list_push(w->arena, &edits[last + 1].before, wide);
 }
 
+// So many aligned neighbours of an object stay neighbours: pass `index` permutes units of shared ones.
+static uint32_t unbroken(const struct ir_mem *mem) {
+  return mem->swizzle_bits ? (mem->unit > 1 ? mem->unit : 1) << mem->swizzle_base : UINT32_MAX;
+}
+
 // Finds groups that begin at `first`, the widest first.
 static void try_join(struct widener *w, struct collector *c, const struct list *run, struct access *first, struct edit *edits, struct replacement *r, bool *narrow) {
   struct access *group[MAX_BYTES];
@@ -227,7 +232,7 @@ static void try_join(struct widener *w, struct collector *c, const struct list *
     uint32_t found = 1;
     group[0] = first;
     while (found < width && (group[found] = neighbour(c, first, found)) && (!first->load || group[found]->place >= first->place)) found++;
-    if (found < width) continue;
+    if (found < width || width > unbroken(first->mem)) continue;
     if (!is_multiple(w, c->facts, first->mem, first->offset, width, true)) {
       *narrow = true;
       continue;

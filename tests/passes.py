@@ -29,6 +29,9 @@ PROGRAMS = {
                 '    for j in m { Y[i, j] = (X[i, j] - peak) / total; } } }', []),
     'permute': ('kernel permute<T>(X: T[a, b, c]) -> (Y: T[b, a, c]) { for i in a, j in b, k in c { Y[j, i, k] = X[i, j, k]; } }',
                 ['-D', 'T=f16', '-D', 'T=f32']),
+    'tile': ('kernel transpose<T>(X: T[a, b]) -> (Y: T[b, a]) { for i in a, j in b { Y[j, i] = X[i, j]; } }\n'
+             'schedule transpose { tile i by 32, j by 32 -> io, jo, ii, ji; bind io -> block.y; bind jo -> block.x;\n'
+             'stage X at jo in shared as S unit 2 along ii swizzle 4,0,5; bind Y.ji -> thread.x; }', ['-D', 'T=f16', '-D', 'T=f32']),
     'halves': ('kernel mean(A: f16[n, m]) -> (B: f16[n]) { for i in n { B[i] = sum(j in m) A[i, j] / m; } }', []),
     'guards': ('kernel even(A: i32[n, m]) -> (B: i32[n]) { for i in n { if i % 2 == 0 { B[i] = sum(j in m if j <= i) A[i, j]; } } }', []),
     'when': ('kernel copy(A: f32[n]) -> (B: f32[n]) { for i in n { B[i] = A[i]; } }\n'

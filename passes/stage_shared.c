@@ -1,0 +1,427 @@
+// stage ... in shared: the part of a tensor that stages inside an axis read is copied to shared memory first.
+//
+//   stage Y: store, axes t (block.x), ii, ji; derived i = .. + ii, j = .. + ji; guards i < a, j < b; Y[j, i] = load(X, i, j)
+//   ->
+//   stage S: store, axes t (block.x), ii_2, ji_2; derived i_2 = .. + ii_2, ..; guards i_2 < a, j_2 < b; S[ii_2, ji_2] = load(X, i_2, j_2)
+//   stage Y: store, axes t (block.x), ii, ji; derived i = .. + ii, j = .. + ji; guards i < a, j < b; Y[j, i] = load(S, ii, ji)
+//
+// The copy has an axis for each axis inside `at` that the place in the tensor depends on, in the order of the tensor's dimensions. Its
+// guards are those of the reader that can be said in its axes, and what else keeps it inside the tensor: so all that is read was
+// written. Where nothing binds its axes, the threads that the block has share the work. Pass `nest` puts barriers around it.
+#include <string.h>
+
+#include "passes/schedule.h"
+#include "passes/stage.h"
+
+enum { STATIC_LIMIT = 48 * 1024 };
+
+struct sharer {
+  struct pass_context *context;
+  struct arena *arena;
+  struct ir_kernel *kernel;
+  struct ir_entry *entry;
+  const struct ir_directive *directive;
+  struct ir_mem *tensor, *copy;
+  const char *at;     // label of the axis
+  struct list own;    // struct ir_axis: of the first reader, inside `at`, that the copy has too
+  struct list axes;   // struct ir_axis: the copy's, in the order of its dimensions; own.at[order.at[i]] made axes.at[i]
+  uint32_t order[64];
+};
+
+static bool refuse(struct sharer *s, const struct ir_stage *stage, const char *why) {
+  diag_error(s->context->diag, ERROR_DIRECTIVE, s->directive->range, "'%s' cannot be staged in shared memory for stage '%s': %s", s->tensor->label, stage->label, why);
+  return false;
+}
+
+// --- The reader -------------------------------------------------------------------------------------------------------
+
+struct find {
+  const struct ir_mem *mem;
+  struct ir_expr *load; // the first found
+  bool differs;
+};
+
+static void find_load(struct ir_expr *e, void *state) {
+  struct find *find = state;
+  if (e->op != OP_LOAD || e->mem != find->mem) return;
+  if (!find->load) find->load = e;
+  else if (!ir_equal(find->load, e)) find->differs = true;
+}
+
+static struct find find_in_stage(const struct sharer *s, const struct ir_stage *stage) {
+  struct find find = {.mem = s->tensor};
+  const struct list *lists[] = {&stage->operands, &stage->init, &stage->guards, &stage->indices};
+  for (uint32_t l = 0; l < 4; l++)
+    for (uint32_t i = 0; i < lists[l]->count; i++) ir_visit_expr(lists[l]->at[i], find_load, &find);
+  ir_visit_block(&stage->lets, find_load, &find);
+  if (stage->value) ir_visit_expr(stage->value, find_load, &find);
+  return find;
+}
+
+// The place of `at` among the stage's axes; UINT32_MAX: it has none.
+static uint32_t place_of_at(const struct sharer *s, const struct ir_stage *stage) {
+  for (uint32_t i = 0; i < stage->axes.count; i++)
+    if (strcmp(list_at(&stage->axes, struct ir_stage_axis, i)->axis->var->label, s->at) == 0) return i;
+  return UINT32_MAX;
+}
+
+static struct ir_expr *in_leaves(struct sharer *s, const struct ir_stage *stage, struct ir_expr *e) {
+  for (uint32_t i = stage->derived.count; i-- > 0;) {
+    struct ir_stmt *let = stage->derived.at[i];
+    let->var->subst = let->value;
+    e = ir_substitute(s->arena, e);
+    let->var->subst = NULL;
+  }
+  return e;
+}
+
+static bool has_axis(const struct list *axes, const struct ir_axis *axis) {
+  for (uint32_t i = 0; i < axes->count; i++)
+    if (axes->at[i] == axis) return true;
+  return false;
+}
+
+// Finds s->own: the axes inside `at` that the place in the tensor mentions, by dimension and then by nest.
+static bool find_own(struct sharer *s, const struct ir_stage *stage, const struct ir_expr *load) {
+  uint32_t at = place_of_at(s, stage);
+  for (uint32_t d = 0; d < load->count; d++) {
+    struct ir_expr *leaves = in_leaves(s, stage, load->args[d]);
+    for (uint32_t i = 0; i < stage->axes.count; i++) {
+      struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
+      if (!ir_mentions(leaves, axis->var) || has_axis(&s->own, axis)) continue;
+      if (i > at) list_push(s->arena, &s->own, axis);
+      else if (axis->bind >= BIND_THREAD_X && axis->bind <= BIND_THREAD_Z)
+        return refuse(s, stage, arena_printf(s->arena, "axis '%s' outside '%s' is bound to threads, which share one copy", axis->var->label, s->at));
+    }
+  }
+  for (uint32_t i = 0; i < s->own.count; i++) {
+    struct ir_axis *axis = s->own.at[i];
+    if (axis->bind >= BIND_BLOCK_X && axis->bind <= BIND_BLOCK_Z)
+      return refuse(s, stage, arena_printf(s->arena, "axis '%s' inside '%s' is bound to blocks, which share no memory", axis->var->label, s->at));
+    if (mentions_axis(axis->extent))
+      return refuse(s, stage, arena_printf(s->arena, "axis '%s' has a range that depends on another axis", axis->var->label));
+    if (!ir_is_const(axis->extent) && !schedule_bound_extent(s->context, s->entry, axis)) {
+      refuse(s, stage, arena_printf(s->arena, "the extent of axis '%s' has no constant bound", axis->var->label));
+      diag_note(s->context->diag, (struct range){0}, "split it by a constant outside '%s', or state a bound in `when`", s->at);
+      return false;
+    }
+  }
+  return s->own.count <= sizeof s->order / sizeof *s->order || refuse(s, stage, "it has too many axes");
+}
+
+// --- The copy ---------------------------------------------------------------------------------------------------------
+
+static uint64_t number(const struct sharer *s, enum ir_shared_number which) { return (uintptr_t)s->directive->numbers.at[which]; }
+
+static void add_dimension(struct sharer *s, int64_t extent, int64_t stride) {
+  list_insert(s->arena, &s->copy->dims, 0, ir_int(s->arena, TYPE_I64, extent));
+  list_insert(s->arena, &s->copy->strides, 0, ir_int(s->arena, TYPE_I64, stride));
+}
+
+// The axis that a unit lies along, as a place in s->own; UINT32_MAX: none.
+static uint32_t place_of_unit(const struct sharer *s) {
+  for (uint32_t i = 0; i < s->own.count && s->directive->axes.count > 1; i++)
+    if (strcmp(list_at(&s->own, struct ir_axis, i)->var->label, s->directive->axes.at[1]) == 0) return i;
+  return UINT32_MAX;
+}
+
+static bool check_layout(struct sharer *s, int64_t units) {
+  struct diag *diag = s->context->diag;
+  struct range range = s->directive->range;
+  uint64_t bits = number(s, SHARED_BITS), base = number(s, SHARED_BASE), shift = number(s, SHARED_SHIFT);
+  if (bits && (bits > 10 || base > 20 || shift < 1 || shift > 20)) {
+    diag_error(diag, ERROR_DIRECTIVE, range, "a swizzle has at most 10 bits, a base up to 20 and a shift from 1 to 20");
+    return false;
+  }
+  if (bits && units % ((int64_t)1 << (bits + base))) {
+    diag_error(diag, ERROR_DIRECTIVE, range, "swizzle %u,%u,%u permutes groups of %lld units, and the copy of '%s' has %lld units, not a multiple", (unsigned)bits,
+               (unsigned)base, (unsigned)shift, (long long)1 << (bits + base), s->tensor->label, (long long)units);
+    return false;
+  }
+  return true;
+}
+
+static bool make_memory(struct sharer *s) {
+  struct diag *diag = s->context->diag;
+  struct range range = s->directive->range;
+  struct ir_mem *mem = s->copy = arena_new(s->arena, struct ir_mem);
+  uint32_t along = place_of_unit(s);
+  int64_t unit = (int64_t)number(s, SHARED_UNIT), pad = (int64_t)number(s, SHARED_PAD), row = 1, units = 1, bytes = type_bytes(s->tensor->type);
+  mem->label = s->directive->names.at[1];
+  mem->name = ir_fresh_name(s->kernel, mem->label);
+  mem->space = SPACE_SHARED;
+  mem->type = s->tensor->type;
+  mem->alignment = 16;
+  mem->range = range;
+  if (unit > 1 && along == UINT32_MAX) {
+    diag_error(diag, ERROR_UNKNOWN_AXIS, *list_at(&s->directive->axis_places, struct range, 1), "the copy of '%s' has no axis '%s'", s->tensor->label,
+               (const char *)s->directive->axes.at[1]);
+    return false;
+  }
+  if (unit > 1 && ((unit & (unit - 1)) || unit * bytes > 16)) {
+    diag_error(diag, ERROR_DIRECTIVE, range, "a unit is a power of two of elements and at most 16 bytes");
+    return false;
+  }
+  if (unit > 1) add_dimension(s, unit, 1);
+  for (uint32_t i = s->own.count; i-- > 0;) {
+    struct ir_axis *axis = s->own.at[i];
+    int64_t extent = axis->extent->integer;
+    if (i == along && unit > 1 && extent % unit) {
+      diag_error(diag, ERROR_DIRECTIVE, range, "a unit of %lld does not divide the %lld iterations of axis '%s'", (long long)unit, (long long)extent, axis->var->label);
+      return false;
+    }
+    if (i == along && unit > 1) extent /= unit;
+    if (__builtin_mul_overflow(units, extent > 0 ? extent : 1, &units) || units > STATIC_LIMIT) units = STATIC_LIMIT + 1;
+    add_dimension(s, extent > 0 ? extent : 1, row * unit);
+    row = (extent > 0 && row <= STATIC_LIMIT ? row * extent : row) + (i + 1 == s->own.count ? pad : 0);
+  }
+  mem->unit = unit > 1 ? (uint32_t)unit : 0;
+  mem->swizzle_bits = (uint32_t)number(s, SHARED_BITS);
+  mem->swizzle_base = (uint32_t)number(s, SHARED_BASE);
+  mem->swizzle_shift = (uint32_t)number(s, SHARED_SHIFT);
+  if (!check_layout(s, units)) return false;
+  int64_t total = row * unit * bytes;
+  for (uint32_t i = 0; i < s->entry->memory.count; i++) {
+    const struct ir_mem *other = s->entry->memory.at[i];
+    if (other->space != SPACE_SHARED || other->dims.count == 0) continue;
+    const struct ir_expr *dim = other->dims.at[0], *stride = other->strides.at[0];
+    total += dim->integer * stride->integer * type_bytes(other->type);
+  }
+  if (units > STATIC_LIMIT || row > STATIC_LIMIT || total > STATIC_LIMIT) {
+    diag_error(diag, ERROR_DIRECTIVE, range, "with the copy of '%s' a block takes %lld bytes of shared memory or more; at most %d are legal", s->tensor->label, (long long)total,
+               STATIC_LIMIT);
+    diag_note(diag, (struct range){0}, "split the axes inside '%s' by smaller factors", s->at);
+    return false;
+  }
+  list_push(s->arena, &s->entry->memory, mem);
+  return true;
+}
+
+// Indices of the copy for the places that `axes` stand at.
+static struct list copy_indices(struct sharer *s, const struct list *axes) {
+  struct list indices = {0};
+  uint32_t along = place_of_unit(s);
+  struct ir_expr *rest = NULL;
+  for (uint32_t i = 0; i < axes->count; i++) {
+    struct ir_expr *place = ir_ref(s->arena, list_at(axes, struct ir_axis, i)->var);
+    if (i == along && s->copy->unit > 1) {
+      struct ir_expr *unit = ir_int(s->arena, TYPE_INDEX, s->copy->unit);
+      rest = ir_binary(s->arena, OP_MOD, place, unit);
+      place = ir_binary(s->arena, OP_DIV, place, unit);
+    }
+    list_push(s->arena, &indices, place);
+  }
+  if (rest) list_push(s->arena, &indices, rest);
+  return indices;
+}
+
+// --- The stage that fills it ------------------------------------------------------------------------------------------
+
+static void find_unavailable(struct ir_expr *e, void *state) {
+  if (e->op == OP_LOAD || (e->op == OP_VAR && (e->var->kind == VAR_VALUE || e->var->mark))) *(bool *)state = true;
+}
+static bool is_available(struct ir_expr *e) {
+  bool unavailable = false;
+  ir_visit_expr(e, find_unavailable, &unavailable);
+  return !unavailable;
+}
+
+// The copy's own axes and the ones around it; variables of other axes are marked.
+static void give_axes(struct sharer *s, const struct ir_stage *reader, struct ir_stage *fill) {
+  uint32_t at = place_of_at(s, reader);
+  for (uint32_t i = 0; i < reader->axes.count; i++) {
+    struct ir_stage_axis *source = reader->axes.at[i];
+    bool on_threads = source->axis->bind >= BIND_THREAD_X && source->axis->bind <= BIND_THREAD_Z;
+    source->axis->var->mark = i > at || on_threads;
+    if (i > at || on_threads) continue;
+    struct ir_stage_axis *used = arena_new(s->arena, struct ir_stage_axis);
+    used->axis = source->axis;
+    list_push(s->arena, &fill->axes, used);
+  }
+  for (uint32_t i = 0; i < s->own.count; i++) {
+    struct ir_axis *source = s->own.at[i], *axis = arena_new(s->arena, struct ir_axis);
+    struct ir_stage_axis *used = arena_new(s->arena, struct ir_stage_axis);
+    axis->var = ir_new_var(s->kernel, VAR_AXIS, TYPE_INDEX, source->var->label);
+    axis->var->range = s->directive->range;
+    axis->extent = source->extent;
+    axis->range = s->directive->range;
+    list_push(s->arena, &s->entry->axes, axis);
+    list_push(s->arena, &s->axes, axis);
+    used->axis = axis;
+    list_push(s->arena, &fill->axes, used);
+    source->var->mark = 0;
+    source->var->subst = ir_ref(s->arena, axis->var);
+  }
+}
+
+// Derived axes that can be said in the copy's; those that differ from the reader's get variables of their own.
+static void give_derived(struct sharer *s, const struct ir_stage *reader, struct ir_stage *fill) {
+  for (uint32_t i = 0; i < reader->derived.count; i++) {
+    struct ir_stmt *let = reader->derived.at[i];
+    let->var->mark = !is_available(let->value);
+    if (let->var->mark) continue;
+    struct ir_expr *value = ir_substitute(s->arena, let->value);
+    if (value == let->value) {
+      list_push(s->arena, &fill->derived, let);
+      continue;
+    }
+    struct ir_var *var = ir_new_var(s->kernel, VAR_LET, TYPE_INDEX, let->var->label);
+    var->range = let->var->range;
+    list_push(s->arena, &fill->derived, ir_let(s->arena, var, value, let->range));
+    let->var->subst = ir_ref(s->arena, var);
+  }
+}
+
+// What keeps the fill inside the tensor where the guards that it has do not.
+static void add_bounds(struct sharer *s, struct ir_stage *fill, struct ir_expr *load) {
+  struct ir_expr *zero = ir_int(s->arena, TYPE_INDEX, 0);
+  for (uint32_t d = 0; d < load->count; d++) {
+    struct facts facts;
+    facts_init(&facts, s->arena);
+    if (s->entry->when) facts_add_condition(&facts, s->entry->when);
+    for (uint32_t i = 0; i < s->entry->assumptions.count; i++)
+      facts_add_condition(&facts, list_at(&s->entry->assumptions, struct ir_requirement, i)->condition);
+    stage_facts(fill, &facts);
+    struct ir_expr *place = load->args[d], *extent = ir_cast(s->arena, TYPE_INDEX, s->tensor->dims.at[d]);
+    if (!prove_at_most(&facts, zero, place)) list_push(s->arena, &fill->guards, ir_binary(s->arena, OP_GE, place, zero));
+    if (!prove_less(&facts, place, extent)) list_push(s->arena, &fill->guards, ir_binary(s->arena, OP_LT, place, extent));
+  }
+}
+
+static struct ir_stage *make_fill(struct sharer *s, const struct ir_stage *reader, struct ir_expr *load) {
+  struct ir_stage *fill = arena_new(s->arena, struct ir_stage);
+  fill->kind = STAGE_STORE;
+  fill->label = s->copy->label;
+  fill->range = s->directive->range;
+  give_axes(s, reader, fill);
+  give_derived(s, reader, fill);
+  for (uint32_t i = 0; i < reader->guards.count; i++)
+    if (is_available(reader->guards.at[i])) list_push(s->arena, &fill->guards, ir_substitute(s->arena, reader->guards.at[i]));
+  bool is_sayable = true;
+  for (uint32_t d = 0; d < load->count; d++) is_sayable &= is_available(load->args[d]);
+  fill->mem = s->copy;
+  fill->indices = copy_indices(s, &s->axes);
+  fill->value = ir_substitute(s->arena, load);
+  for (uint32_t i = 0; i < s->own.count; i++) list_at(&s->own, struct ir_axis, i)->var->subst = NULL;
+  for (uint32_t i = 0; i < reader->derived.count; i++) list_at(&reader->derived, struct ir_stmt, i)->var->subst = NULL;
+  for (uint32_t i = 0; i < reader->axes.count; i++) list_at(&reader->axes, struct ir_stage_axis, i)->axis->var->mark = 0;
+  for (uint32_t i = 0; i < reader->derived.count; i++) list_at(&reader->derived, struct ir_stmt, i)->var->mark = 0;
+  if (!is_sayable) {
+    refuse(s, reader, "the place that it reads depends on more than axes");
+    return NULL;
+  }
+  add_bounds(s, fill, fill->value);
+  return fill;
+}
+
+// --- Reading the copy -------------------------------------------------------------------------------------------------
+
+struct replace {
+  struct ir_mem *tensor;
+  struct ir_expr *by;
+};
+
+static struct ir_expr *replace_load(struct arena *arena, struct ir_expr *e, void *state) {
+  struct replace *replace = state;
+  (void)arena;
+  return e->op == OP_LOAD && e->mem == replace->tensor ? replace->by : e;
+}
+
+static void rewrite_list(struct sharer *s, struct list *exprs, struct replace *replace) {
+  *exprs = list_copy(s->arena, exprs);
+  for (uint32_t i = 0; i < exprs->count; i++) exprs->at[i] = ir_rewrite_expr(s->arena, exprs->at[i], replace_load, replace);
+}
+
+// Another reader's axes in the order of s->own, where it reads the same part in the same way.
+static bool match_axes(struct sharer *s, const struct ir_stage *first, struct ir_expr *load, const struct ir_stage *stage, struct ir_expr *other, struct list *axes) {
+  uint32_t at = place_of_at(s, stage);
+  if (list_at(&stage->axes, struct ir_stage_axis, at)->axis != list_at(&first->axes, struct ir_stage_axis, place_of_at(s, first))->axis)
+    return refuse(s, stage, arena_printf(s->arena, "its axis '%s' is not that of stage '%s'", s->at, first->label));
+  for (uint32_t i = 0; i < s->own.count; i++) {
+    struct ir_axis *own = s->own.at[i], *found = NULL;
+    for (uint32_t k = at + 1; k < stage->axes.count && !found; k++) {
+      struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, k)->axis;
+      if (strcmp(axis->var->label, own->var->label) == 0) found = axis;
+    }
+    if (found && !ir_is_const(found->extent)) schedule_bound_extent(s->context, s->entry, found);
+    if (!found || !ir_equal(found->extent, own->extent))
+      return refuse(s, stage, arena_printf(s->arena, "it has no axis '%s' of the extent that stage '%s' has", own->var->label, first->label));
+    list_push(s->arena, axes, found);
+  }
+  struct ir_expr *expected = in_leaves(s, first, load), *found = in_leaves(s, stage, other);
+  for (uint32_t i = 0; i < axes->count; i++)
+    if (axes->at[i] != s->own.at[i]) list_at(axes, struct ir_axis, i)->var->subst = ir_ref(s->arena, list_at(&s->own, struct ir_axis, i)->var);
+  bool same = ir_equal(ir_substitute(s->arena, found), expected);
+  for (uint32_t i = 0; i < axes->count; i++) list_at(axes, struct ir_axis, i)->var->subst = NULL;
+  return same || refuse(s, stage, arena_printf(s->arena, "it reads another element than stage '%s' does", first->label));
+}
+
+// What is read of shared memory stands alone, as a let in front of the others.
+static bool use_copy(struct sharer *s, struct ir_stage *stage, const struct list *axes) {
+  struct list indices = copy_indices(s, axes);
+  struct ir_var *var = ir_new_var(s->kernel, VAR_LET, s->tensor->type, arena_printf(s->arena, "%s_s", s->tensor->label));
+  struct replace replace = {s->tensor, ir_ref(s->arena, var)};
+  for (uint32_t i = 0; i < stage->guards.count; i++) {
+    struct find find = {.mem = s->tensor};
+    ir_visit_expr(stage->guards.at[i], find_load, &find);
+    if (find.load) return refuse(s, stage, "a condition around its body reads it");
+  }
+  rewrite_list(s, &stage->operands, &replace);
+  rewrite_list(s, &stage->init, &replace);
+  rewrite_list(s, &stage->indices, &replace);
+  stage->lets = list_copy(s->arena, &stage->lets);
+  for (uint32_t i = 0; i < stage->lets.count; i++) {
+    struct ir_stmt *let = stage->lets.at[i];
+    stage->lets.at[i] = ir_let(s->arena, let->var, ir_rewrite_expr(s->arena, let->value, replace_load, &replace), let->range);
+  }
+  if (stage->value) stage->value = ir_rewrite_expr(s->arena, stage->value, replace_load, &replace);
+  list_insert(s->arena, &stage->lets, 0, ir_let(s->arena, var, ir_load(s->arena, s->copy, &indices), stage->range));
+  return true;
+}
+
+bool schedule_shared(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry, const struct ir_directive *directive) {
+  struct sharer s = {.context = context, .arena = context->arena, .kernel = kernel, .entry = entry, .directive = directive, .at = directive->axes.at[0]};
+  struct ir_stage *first = NULL, *fill = NULL;
+  struct ir_expr *load = NULL;
+  uint32_t first_place = 0;
+  bool found_at = false;
+  for (uint32_t i = 0; i < kernel->tensors.count; i++)
+    if (strcmp(list_at(&kernel->tensors, struct ir_mem, i)->name, directive->names.at[0]) == 0) s.tensor = kernel->tensors.at[i];
+  for (uint32_t n = 0; n < entry->stages.count; n++) {
+    if (stage_is_named(entry->stages.at[n], directive->names.at[1])) {
+      diag_error(context->diag, ERROR_DUPLICATE_NAME, directive->range, "a stage is already named '%s'", (const char *)directive->names.at[1]);
+      return false;
+    }
+  }
+  for (uint32_t n = 0; n < entry->stages.count; n++) {
+    struct ir_stage *stage = entry->stages.at[n];
+    if (stage == fill || place_of_at(&s, stage) == UINT32_MAX) continue;
+    found_at = true;
+    struct find find = find_in_stage(&s, stage);
+    if (!find.load) continue;
+    if (find.differs) return refuse(&s, stage, "it reads several elements of it");
+    struct list axes = {0};
+    if (!first) {
+      first = stage;
+      first_place = n;
+      load = find.load;
+      if (!find_own(&s, stage, load) || !make_memory(&s)) return false;
+      fill = make_fill(&s, stage, load);
+      if (!fill) return false;
+      axes = s.own;
+    } else if (!match_axes(&s, first, load, stage, find.load, &axes)) {
+      return false;
+    }
+    if (!use_copy(&s, stage, &axes)) return false;
+  }
+  if (!found_at) {
+    diag_error(context->diag, ERROR_UNKNOWN_AXIS, *list_at(&directive->axis_places, struct range, 0), "no axis is named '%s'", s.at);
+    return false;
+  }
+  if (!first) {
+    diag_error(context->diag, ERROR_DIRECTIVE, directive->range, "no stage inside '%s' reads '%s'", s.at, s.tensor ? s.tensor->label : "");
+    return false;
+  }
+  list_insert(s.arena, &entry->stages, first_place, fill);
+  return true;
+}
