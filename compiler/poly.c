@@ -178,6 +178,40 @@ static bool is_exact(struct facts *facts, const struct ir_expr *e) {
   return true;
 }
 
+static bool prove(struct facts *facts, struct poly p, int depth);
+
+// (c * q + r) / c and (c * q + r) % c for a constant c, where 0 <= r < c and, since division truncates, c * q + r >= 0 or r is 0.
+static struct poly divide(struct facts *facts, const struct ir_expr *e, bool wants_rest) {
+  enum { SHALLOW = 11 }; // of the search for a proof: no conditions
+  struct poly x = poly_of(facts, e->args[0]), quotient = {.is_valid = true}, rest = {.is_valid = true};
+  int64_t divisor;
+  if (!x.is_valid || x.count == 0 || !poly_is_constant(poly_of(facts, e->args[1]), &divisor) || divisor < 1) return invalid;
+  quotient.terms = arena_array(facts->arena, struct poly_term, x.count);
+  rest.terms = arena_array(facts->arena, struct poly_term, x.count);
+  for (uint32_t i = 0; i < x.count; i++) {
+    struct poly_term term = x.terms[i];
+    if (term.degree == 0) { // part of a constant may be divided
+      int64_t whole = term.coefficient / divisor - (term.coefficient % divisor < 0);
+      struct poly_term left = term;
+      left.coefficient -= whole * divisor;
+      term.coefficient = whole;
+      if (left.coefficient) rest.terms[rest.count++] = left;
+      if (whole) quotient.terms[quotient.count++] = term;
+    } else if (term.coefficient % divisor == 0) {
+      term.coefficient /= divisor;
+      quotient.terms[quotient.count++] = term;
+    } else {
+      rest.terms[rest.count++] = term;
+    }
+  }
+  if (quotient.count == 0) return invalid;
+  if (rest.count) {
+    struct poly room = poly_sub(facts, poly_constant(facts, divisor - 1), rest);
+    if (!prove(facts, rest, SHALLOW) || !prove(facts, room, SHALLOW) || !prove(facts, x, SHALLOW)) return invalid;
+  }
+  return wants_rest ? rest : quotient;
+}
+
 struct poly poly_of(struct facts *facts, const struct ir_expr *e) {
   struct poly result = invalid;
   switch ((int)e->op) {
@@ -198,6 +232,9 @@ struct poly poly_of(struct facts *facts, const struct ir_expr *e) {
     break;
   case OP_MUL:
     if (is_exact(facts, e)) result = poly_mul(facts, poly_of(facts, e->args[0]), poly_of(facts, e->args[1]));
+    break;
+  case OP_DIV: case OP_QUO: case OP_MOD: case OP_REM:
+    if (is_exact(facts, e)) result = divide(facts, e, e->op == OP_MOD || e->op == OP_REM);
     break;
   case OP_NEG:
     if (is_exact(facts, e)) result = poly_sub(facts, poly_constant(facts, 0), poly_of(facts, e->args[0]));
@@ -377,8 +414,6 @@ static bool is_nonnegative_over_sizes(struct facts *facts, struct poly p) {
     if (p.terms[i].coefficient < 0) return false;
   return true;
 }
-
-static bool prove(struct facts *facts, struct poly p, int depth);
 
 // An atom that is an expression: bound it by what it is.
 static bool prove_opaque(struct facts *facts, uint32_t a, struct poly coefficient, struct poly rest, int depth) {

@@ -714,6 +714,65 @@ static void sort_guards(struct nest *n, struct work *w) {
   w->stage->guards = sorted;
 }
 
+// In the fast entry a guard x < E is the same for all of a vector's iterations v where x = c * v + rest, and c times the vector's length divides
+// both rest and E: it is tested once, in front of the vector, whose accesses then stand side by side. That it divides E is assumed
+// where it is not known; the general entry takes the other sizes.
+static bool divides_or_assumed(struct nest *n, struct facts *facts, int64_t factor, struct ir_expr *end) {
+  struct ir_expr *by = ir_int(n->arena, TYPE_I64, factor), *wide = extent_wide(n->arena, end);
+  if (prove_divides(facts, by, wide)) return true;
+  bool is_whole = true;
+  ir_visit_expr(wide, find_not_size, &is_whole);
+  if (!is_whole) return false;
+  struct ir_expr *condition = ir_binary(n->arena, OP_EQ, ir_binary(n->arena, OP_MOD, wide, by), ir_int(n->arena, TYPE_I64, 0));
+  struct ir_requirement *assumption = arena_new(n->arena, struct ir_requirement);
+  *assumption = (struct ir_requirement){condition, "a vectorised axis is not made of whole vectors", n->entry->range};
+  list_push(n->arena, &n->entry->assumptions, assumption);
+  facts_add_condition(facts, condition);
+  return true;
+}
+
+static void lift_vector_guards(struct nest *n, struct ir_stage *stage) {
+  struct facts facts;
+  facts_init(&facts, n->arena);
+  if (n->entry->when) facts_add_condition(&facts, n->entry->when);
+  for (uint32_t i = 0; i < n->entry->assumptions.count; i++)
+    facts_add_condition(&facts, list_at(&n->entry->assumptions, struct ir_requirement, i)->condition);
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
+    facts_add_axis(&facts, axis->var, index_int(n, 0), extent_inner(axis->extent));
+  }
+  bool has_own_list = false;
+  for (uint32_t g = 0; g < stage->guards.count; g++) {
+    struct ir_expr *guard = stage->guards.at[g], *place, *end;
+    if (guard->op != OP_LT || guard->args[0]->type != TYPE_INDEX || mentions_axis(guard->args[1])) continue;
+    place = guard->args[0], end = guard->args[1];
+    for (uint32_t i = stage->derived.count; i-- > 0;) {
+      struct ir_stmt *let = stage->derived.at[i];
+      let->var->subst = let->value;
+      place = here(n, place);
+      let->var->subst = NULL;
+    }
+    bool is_lifted = false;
+    for (uint32_t i = stage->axes.count; i-- > 0;) {
+      struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
+      struct poly coefficient, rest;
+      int64_t step, factor;
+      if (axis->bind != BIND_VECTOR || !poly_linear(&facts, poly_of(&facts, place), axis->var, &coefficient, &rest)) continue;
+      if (!poly_is_constant(coefficient, &step) || step < 1 || __builtin_mul_overflow(step, axis->extent->integer, &factor)) continue;
+      struct ir_expr *start = poly_to_expr(&facts, rest);
+      if (!start || !prove_divides(&facts, ir_int(n->arena, TYPE_I64, factor), start) || !divides_or_assumed(n, &facts, factor, end)) continue;
+      axis->var->subst = index_int(n, 0);
+      place = here(n, place);
+      axis->var->subst = NULL;
+      is_lifted = true;
+    }
+    if (!is_lifted) continue;
+    if (!has_own_list) stage->guards = list_copy(n->arena, &stage->guards);
+    has_own_list = true;
+    stage->guards.at[g] = ir_binary(n->arena, OP_LT, place, end);
+  }
+}
+
 // Decides over which loops a result must be kept in an array: those of its own that a reader does not share.
 static bool plan_results(struct nest *n, struct work *w) {
   uint32_t shared = w->first_reduction;
@@ -881,6 +940,7 @@ bool pass_nest(struct pass_context *context, struct ir_kernel *kernel, struct ir
     for (uint32_t k = 0; k < w->stage->lets.count; k++) list_at(&w->stage->lets, struct ir_stmt, k)->var->mark = 0;
     list_push(n.arena, &n.works, w);
     list_push(n.arena, runs.at[runs.count - 1], w);
+    if (!entry->is_general) lift_vector_guards(&n, w->stage);
     sort_guards(&n, w);
   }
   if (!set_block(&n)) return false;

@@ -272,6 +272,16 @@ static void give_derived(struct sharer *s, const struct ir_stage *reader, struct
   }
 }
 
+// Whether the place is never negative because no axis of the source, now derived from pieces, is.
+static bool is_nonnegative(struct sharer *s, const struct ir_stage *fill, struct ir_expr *place) {
+  struct facts facts;
+  struct ir_expr *zero = ir_int(s->arena, TYPE_INDEX, 0), *most = ir_int(s->arena, TYPE_INDEX, INT64_MAX / 4);
+  facts_init(&facts, s->arena);
+  for (uint32_t i = 0; i < fill->axes.count; i++) facts_add_axis(&facts, list_at(&fill->axes, struct ir_stage_axis, i)->axis->var, zero, most);
+  for (uint32_t i = 0; i < fill->derived.count; i++) facts_add_axis(&facts, list_at(&fill->derived, struct ir_stmt, i)->var, zero, most);
+  return prove_at_most(&facts, zero, place);
+}
+
 // What keeps the fill inside the tensor where the guards that it has do not.
 static void add_bounds(struct sharer *s, struct ir_stage *fill, struct ir_expr *load) {
   struct ir_expr *zero = ir_int(s->arena, TYPE_INDEX, 0);
@@ -283,7 +293,7 @@ static void add_bounds(struct sharer *s, struct ir_stage *fill, struct ir_expr *
       facts_add_condition(&facts, list_at(&s->entry->assumptions, struct ir_requirement, i)->condition);
     stage_facts(fill, &facts);
     struct ir_expr *place = load->args[d], *extent = ir_cast(s->arena, TYPE_INDEX, s->tensor->dims.at[d]);
-    if (!prove_at_most(&facts, zero, place)) list_push(s->arena, &fill->guards, ir_binary(s->arena, OP_GE, place, zero));
+    if (!prove_at_most(&facts, zero, place) && !is_nonnegative(s, fill, place)) list_push(s->arena, &fill->guards, ir_binary(s->arena, OP_GE, place, zero));
     if (!prove_less(&facts, place, extent)) list_push(s->arena, &fill->guards, ir_binary(s->arena, OP_LT, place, extent));
   }
 }
