@@ -50,8 +50,12 @@ bool cuda_run_begin(struct cuda_run *run, struct compilation *c, int ordinal) {
 const struct target *cuda_run_target(struct cuda_run *run) {
   int major = 0, minor = 0;
   const struct target *best = NULL;
-  run->driver->device_attribute(&major, CU_MAJOR, run->device);
-  run->driver->device_attribute(&minor, CU_MINOR, run->device);
+  cu_result error = run->driver->device_attribute(&major, CU_MAJOR, run->device);
+  if (!error) error = run->driver->device_attribute(&minor, CU_MINOR, run->device);
+  if (error) {
+    fail(run, "cuDeviceGetAttribute", error);
+    return NULL;
+  }
   for (const struct target *target = target_table(); target->name; target++)
     if ((int)target->sm <= 10 * major + minor) best = target;
   if (!best) diag_error(&run->c->diag, ERROR_TARGET, nowhere, "the device is an sm_%d%d, older than every target", major, minor);
