@@ -12,7 +12,8 @@
 //                                                    }
 //
 // Requires LEVEL_PROGRAM before pass `index`. A loop is split where a guard x < E in it has x = v * F + r, v the loop's variable, with
-// 0 <= r < F and E the same in every iteration: then the guard holds for all v < E / F. In the edge a guarded load would be a branch
+// 0 <= r < F and E the same in every iteration: then the guard holds for all v < E / F. Where x = v * F + base + r and base is the same in all threads of
+// the block, a piece of a split, it holds for v < (E - base) / F, and nowhere from there on but in one iteration. In the edge a guarded load would be a branch
 // and end the loads in flight: its address is clamped and its value selected. A loop that is unrolled whole is not split: all of it is clamped and
 // selected, under E > 0. Declines, leaving the branch, where the guarded statements write tensors, or test or loop further, and where the
 // loop holds a collective. Cost: linear, but for the proofs of each guard.
@@ -28,9 +29,11 @@ struct edge {
 };
 
 struct candidate {
-  struct ir_stmt *guard; // the IF
-  struct ir_expr *end;   // E
-  int64_t factor;        // F
+  struct ir_stmt *guard;  // the IF
+  struct ir_expr *end;    // E
+  struct ir_expr *factor; // F
+  struct ir_expr *base;   // NULL: 0
+  int64_t most;           // of r; where there is a base
 };
 
 static struct ir_expr *binary(struct edge *e, enum op op, struct ir_expr *a, struct ir_expr *b) { return ir_binary(e->arena, op, a, b); }
@@ -55,24 +58,117 @@ static bool has_collective(const struct list *block) {
   return false;
 }
 
+static bool is_selectable(const struct list *block) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *stmt = block->at[i];
+    bool is_local_store = stmt->kind == IR_STORE && stmt->mem->space == SPACE_LOCAL;
+    if (stmt->kind == IR_FOR ? !is_selectable(&stmt->body) : stmt->kind != IR_LET && stmt->kind != IR_LOAD_WIDE && stmt->kind != IR_SET && !is_local_store) return false;
+  }
+  return true;
+}
+
+// What differs from thread to thread, or in the loop, in an expression.
+struct varying {
+  const struct edge *edge;
+  const struct ir_stmt *loop;
+  bool is_found, reads_memory;
+};
+
+static void find_varying(struct ir_expr *e, void *state) {
+  struct varying *v = state;
+  if (e->op == OP_LOAD || e->op == OP_LOAD_FLAT) v->reads_memory = true;
+  if (e->op == OP_THREAD) v->is_found = true;
+  if (e->op != OP_VAR || e->var->kind == VAR_SIZE || e->var->kind == VAR_SCALAR) return;
+  if (e->var->kind == VAR_MUTABLE || e->var->type != TYPE_INDEX) v->reads_memory = true;
+  bool is_around = false;
+  for (uint32_t i = 0; i < v->edge->scope.count; i++) {
+    const struct ir_stmt *stmt = v->edge->scope.at[i];
+    if (stmt->var != e->var) continue;
+    is_around = true;
+    if (stmt->kind == IR_LET) ir_visit_expr(stmt->value, find_varying, v);
+  }
+  if (!is_around) v->is_found = true;
+}
+
+static void gather(struct list *lets, struct list *loops, const struct list *block, struct arena *arena) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    struct ir_stmt *stmt = block->at[i];
+    if (stmt->kind == IR_LET) list_push(arena, lets, stmt);
+    if (stmt->kind == IR_FOR) list_push(arena, loops, stmt);
+    gather(lets, loops, &stmt->body, arena);
+    gather(lets, loops, &stmt->otherwise, arena);
+  }
+}
+
+// The base as it is written: x where the loop, loops in it and threads are at 0. NULL where that is something else.
+static struct ir_expr *written_base(struct edge *e, struct ir_stmt *loop, struct facts *facts, struct ir_expr *x, struct poly base) {
+  struct list lets = {0}, loops = {0};
+  struct ir_expr *zero = number(e, 0);
+  gather(&lets, &loops, &loop->body, e->arena);
+  list_push(e->arena, &loops, loop);
+  for (uint32_t i = lets.count; i-- > 0;) {
+    struct ir_stmt *let = lets.at[i];
+    let->var->subst = let->value;
+    x = ir_substitute(e->arena, x);
+    let->var->subst = NULL;
+  }
+  for (uint32_t i = 0; i < e->scope.count; i++) {
+    struct ir_stmt *stmt = e->scope.at[i];
+    if (stmt->kind == IR_LET && stmt->value->op == OP_THREAD) list_push(e->arena, &loops, stmt);
+  }
+  for (uint32_t i = 0; i < loops.count; i++) list_at(&loops, struct ir_stmt, i)->var->subst = zero;
+  x = ir_substitute(e->arena, x);
+  for (uint32_t i = 0; i < loops.count; i++) list_at(&loops, struct ir_stmt, i)->var->subst = NULL;
+  return poly_equal(facts, poly_of(facts, x), base) ? x : NULL;
+}
+
+// x = v * F + base + r, where threads and what is in the loop make r, and base is the same in all the block: every iteration up to (E - base) / F
+// has the guard in all threads. F may be a size then.
+static bool has_base(struct edge *e, struct ir_stmt *loop, struct facts *facts, struct poly coefficient, struct poly rest, struct candidate *found) {
+  struct poly base = {.is_valid = true}, inner = {.is_valid = true};
+  for (uint32_t i = 0; i < rest.count; i++) {
+    struct poly term = {true, 1, &rest.terms[i]};
+    struct ir_expr *expr = poly_to_expr(facts, term);
+    struct varying varying = {.edge = e, .loop = loop};
+    if (!expr) return false;
+    ir_visit_expr(expr, find_varying, &varying);
+    if (varying.reads_memory) return false;
+    if (varying.is_found) inner = poly_add(facts, inner, term);
+    else base = poly_add(facts, base, term);
+  }
+  struct ir_expr *least = poly_minimum_expr(facts, poly_sub(facts, poly_constant(facts, 0), inner));
+  if (!least || !ir_is_const(least) || least->integer > 0 || least->integer < -INT32_MAX) return false;
+  if (!prove_nonnegative(facts, inner) || !prove_nonnegative(facts, poly_sub(facts, coefficient, poly_constant(facts, 1)))) return false;
+  struct ir_expr *factor = poly_to_expr(facts, coefficient), *start = poly_to_expr(facts, base), *written = written_base(e, loop, facts, found->guard->value->args[0], base);
+  if (!factor || !start) return false;
+  found->factor = ir_cast(e->arena, TYPE_INDEX, factor);
+  found->base = written ? written : ir_cast(e->arena, TYPE_INDEX, start);
+  found->most = -least->integer;
+  return true;
+}
+
 // Does the guard hold for every v < E / F?
-static bool is_candidate(const struct ir_stmt *loop, struct facts *facts, struct ir_stmt *guard, struct candidate *found) {
+static bool is_candidate(struct edge *e, struct ir_stmt *loop, struct facts *facts, struct ir_stmt *guard, struct candidate *found) {
   const struct ir_expr *condition = guard->value;
   if (condition->op != OP_LT || condition->args[0]->type != TYPE_INDEX || guard->otherwise.count || defines(loop, condition->args[1])) return false;
   struct poly coefficient, rest;
   int64_t factor;
-  if (!poly_linear(facts, poly_of(facts, condition->args[0]), loop->var, &coefficient, &rest) || !poly_is_constant(coefficient, &factor) || factor < 1) return false;
-  struct poly last = poly_sub(facts, poly_constant(facts, factor - 1), rest);
-  if (!prove_nonnegative(facts, rest) || !prove_nonnegative(facts, last)) return false;
-  *found = (struct candidate){guard, condition->args[1], factor};
-  return true;
+  *found = (struct candidate){.guard = guard, .end = condition->args[1]};
+  if (!poly_linear(facts, poly_of(facts, condition->args[0]), loop->var, &coefficient, &rest)) return false;
+  if (poly_is_constant(coefficient, &factor)) {
+    if (factor < 1) return false;
+    found->factor = number(e, factor);
+    if (prove_nonnegative(facts, rest) && prove_nonnegative(facts, poly_sub(facts, poly_constant(facts, factor - 1), rest))) return true;
+  }
+  bool is_whole = loop->unroll == UINT32_MAX || loop->unroll == UNROLL_VECTOR; // not split anyway
+  return !is_whole && !poly_is_zero(coefficient) && is_selectable(&guard->body) && has_base(e, loop, facts, coefficient, rest, found);
 }
 
-static bool find_candidate(struct edge *e, const struct ir_stmt *loop, struct facts *facts, const struct list *block, struct candidate *found) {
+static bool find_candidate(struct edge *e, struct ir_stmt *loop, struct facts *facts, const struct list *block, struct candidate *found) {
   for (uint32_t i = 0; i < block->count; i++) {
     struct ir_stmt *stmt = block->at[i];
     statement_facts(e->entry, facts, stmt);
-    if (stmt->kind == IR_IF && is_candidate(loop, facts, stmt, found)) return true;
+    if (stmt->kind == IR_IF && is_candidate(e, loop, facts, stmt, found)) return true;
     if ((stmt->kind == IR_FOR || stmt->kind == IR_IF) && find_candidate(e, loop, facts, &stmt->body, found)) return true;
   }
   return false;
@@ -91,15 +187,6 @@ static bool drop_guard(struct edge *e, struct list *block, const struct ir_stmt 
     if (drop_guard(e, &stmt->body, guard) || drop_guard(e, &stmt->otherwise, guard)) return true;
   }
   return false;
-}
-
-static bool is_selectable(const struct list *block) {
-  for (uint32_t i = 0; i < block->count; i++) {
-    const struct ir_stmt *stmt = block->at[i];
-    bool is_local_store = stmt->kind == IR_STORE && stmt->mem->space == SPACE_LOCAL;
-    if (stmt->kind == IR_FOR ? !is_selectable(&stmt->body) : stmt->kind != IR_LET && stmt->kind != IR_LOAD_WIDE && stmt->kind != IR_SET && !is_local_store) return false;
-  }
-  return true;
 }
 
 static bool loads(const struct ir_expr *e, const struct ir_mem *mem) {
@@ -206,12 +293,22 @@ static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
     block->at[place] = test;
     return 1;
   }
-  struct ir_expr *middle = binary(e, OP_QUO, c.end, number(e, c.factor));
+  struct ir_expr *middle = binary(e, OP_QUO, c.end, c.factor), *last = loop->hi;
+  if (c.base) {
+    struct ir_expr *left = binary(e, OP_SUB, c.end, c.base), *less = binary(e, OP_SUB, c.factor, number(e, 1)), *zero = number(e, 0);
+    middle = binary(e, OP_QUO, binary(e, OP_MAX, binary(e, OP_ADD, left, binary(e, OP_SUB, less, number(e, c.most))), zero), c.factor);
+    last = binary(e, OP_QUO, binary(e, OP_MAX, binary(e, OP_ADD, left, less), zero), c.factor);
+    struct ir_var *whole = ir_new_var(e->kernel, VAR_LET, TYPE_INDEX, "whole"), *all = ir_new_var(e->kernel, VAR_LET, TYPE_INDEX, "all");
+    list_insert(e->arena, block, place++, ir_let(e->arena, whole, binary(e, OP_MIN, middle, loop->hi), loop->range));
+    list_insert(e->arena, block, place++, ir_let(e->arena, all, binary(e, OP_MIN, last, loop->hi), loop->range));
+    middle = ir_ref(e->arena, whole);
+    last = ir_ref(e->arena, all);
+  }
   struct ir_var *var = ir_new_var(e->kernel, VAR_AXIS, TYPE_INDEX, loop->var->label);
   struct ir_stmt *edge = ir_stmt(e->arena, IR_FOR, loop->range);
   edge->var = var;
   edge->lo = middle;
-  edge->hi = loop->hi;
+  edge->hi = last;
   edge->unroll = 1;
   loop->var->subst = ir_ref(e->arena, var);
   edge->body = ir_clone_block(e->kernel, &loop->body);
@@ -219,9 +316,9 @@ static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
   struct list lets = {0};
   select_guard(e, &edge->body, find_twin(&loop->body, &edge->body, c.guard), &lets);
   drop_guard(e, &loop->body, c.guard);
-  loop->hi = prove_at_most(&facts, middle, loop->hi) ? middle : binary(e, OP_MIN, loop->hi, middle);
+  loop->hi = c.base || prove_at_most(&facts, middle, loop->hi) ? middle : binary(e, OP_MIN, loop->hi, middle);
   list_insert(e->arena, block, place + 1, edge);
-  return 2;
+  return c.base ? 4 : 2;
 }
 
 static void split_block(struct edge *e, struct list *block) {

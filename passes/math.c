@@ -167,8 +167,13 @@ bool pass_math(struct pass_context *context, struct ir_kernel *kernel, struct ir
   if (!context->options->no_contract) math_contract(context->arena, kernel, &entry->body, NULL);
   struct math m = {.arena = context->arena, .kernel = kernel, .entry = entry};
   clear_marks(&entry->body);
-  for (int d = 0; d < 3; d++) // a block that runs belongs to a grid that is not empty
-    if (entry->grid[d]) math_note_positive(&m, entry->grid[d]);
+  for (int d = 0; d < 3; d++) { // a block that runs belongs to a grid that is not empty
+    struct list unused = {0};
+    m.out = &unused;
+    if (!entry->grid[d]) continue;
+    math_note_positive(&m, entry->grid[d]);
+    math_note_positive(&m, lower_expr(&m, entry->grid[d])); // as the body has it
+  }
   lower_block(&m, &entry->body);
   return true;
 }

@@ -92,15 +92,21 @@ static struct known_range range_of_binary(const struct math *m, const struct ir_
   case OP_AND:
     return (struct known_range){both ? at_most(a.bits, b.bits) : a.bits != UNKNOWN ? a.bits : b.bits, false};
   case OP_MIN: return both ? (struct known_range){at_most(a.bits, b.bits), is_index} : unknown;
-  case OP_MAX: return both ? (struct known_range){a.bits > b.bits ? a.bits : b.bits, is_index} : unknown;
+  case OP_MAX: // one that is not negative is enough
+    if (!both) return a.bits != UNKNOWN || b.bits != UNKNOWN ? (struct known_range){room, false} : unknown;
+    return (struct known_range){a.bits > b.bits ? a.bits : b.bits, is_index};
   case OP_DIV:
   case OP_QUO: // by 0 the quotient is all ones
-    return both && (e->op == OP_QUO || (ir_is_const(e->args[1]) && e->args[1]->integer))
-               ? (struct known_range){a.bits, is_index}
-               : unknown;
+    if (!both || (e->op == OP_DIV && !(ir_is_const(e->args[1]) && e->args[1]->integer))) return unknown;
+    if (ir_is_const(e->args[1]) && e->args[1]->integer > 0) // a divisor of b bits takes b - 1 away
+      a.bits = a.bits > b.bits - 1 ? a.bits - (b.bits - 1) : 0;
+    return (struct known_range){a.bits, is_index};
   case OP_MOD: return both ? (struct known_range){a.bits, is_index} : unknown;
   case OP_REM: return both ? (struct known_range){at_most(a.bits, b.bits), is_index} : unknown;
-  case OP_SHR: return (struct known_range){a.bits, is_index};
+  case OP_SHR:
+    if (a.bits != UNKNOWN && ir_is_const(e->args[1]) && e->args[1]->integer >= 0 && e->args[1]->integer < (int64_t)type_bits(e->type))
+      a.bits = a.bits > e->args[1]->integer ? a.bits - (int)e->args[1]->integer : 0;
+    return (struct known_range){a.bits, is_index};
   default: return unknown;
   }
   if (bits <= room) return (struct known_range){bits, is_index};

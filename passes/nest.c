@@ -32,6 +32,7 @@ struct work {
   uint32_t first_reduction; // place in loops where the accumulator lives; loops.count when none
   uint32_t thread_axes;  // reduced ones
   uint32_t guards_done;  // guards already around us
+  bool is_active;        // the condition of idle threads and blocks is around us
   struct list kept_axes; // struct ir_axis: parallel loops that the results are kept over, as an array
   struct list inner_axes; // struct ir_axis: parallel loops inside the reduction
   struct list accumulators; // struct ir_var MUTABLE or, with inner axes, struct ir_mem
@@ -526,7 +527,7 @@ static void emit_works(struct nest *n, const struct list *works, uint32_t depth,
 static void emit_leaf(struct nest *n, struct work *w, struct list *out) {
   struct ir_stage *stage = w->stage;
   refresh_values(n);
-  struct ir_expr *on = here(n, active(n, stage));
+  struct ir_expr *on = w->is_active ? ir_int(n->arena, TYPE_BOOL, 1) : here(n, active(n, stage));
   bool has_loop = w->first_reduction < w->loops.count;
   if (stage->kind == STAGE_REDUCE && !has_loop) emit_init(n, w, out);
   struct list *body = out;
@@ -663,8 +664,20 @@ static void emit_works(struct nest *n, const struct list *works, uint32_t depth,
   for (uint32_t i = 0; i < works->count;) {
     uint32_t to = run_end(works, i, depth);
     emit_barrier(n, works, i, to, depth, out);
-    if (loop_at(works->at[i], depth)) emit_loop(n, works, i, to, depth, out);
+    struct work *first = works->at[i];
+    struct list *inside = out;
+    bool opens = to == i + 1 && first->stage->kind == STAGE_STORE && !first->is_active && loop_at(first, depth);
+    struct ir_expr *on = opens ? here(n, active(n, first->stage)) : NULL;
+    if (opens && !ir_const_is(on, 1) && is_available(on)) { // a store alone in its loops: who makes it is known around them
+      struct ir_stmt *test = ir_stmt(n->arena, IR_IF, first->stage->range);
+      test->value = on;
+      list_push(n->arena, out, test);
+      inside = &test->body;
+      first->is_active = true;
+    }
+    if (loop_at(works->at[i], depth)) emit_loop(n, works, i, to, depth, inside);
     else emit_leaf(n, works->at[i], out);
+    if (inside != out) first->is_active = false;
     i = to;
   }
   if (same_before)
