@@ -19,6 +19,7 @@
 // loop holds a collective. Cost: linear, but for the proofs of each guard.
 #include "compiler/pass.h"
 #include "compiler/poly.h"
+#include "passes/edge.h"
 #include "passes/statement.h"
 
 struct edge {
@@ -345,6 +346,7 @@ static void split_block(struct edge *e, struct list *block) {
 
 bool pass_edge(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
   struct edge e = {.arena = context->arena, .kernel = kernel, .entry = entry};
+  edge_blocks(context, kernel, entry);
   split_block(&e, &entry->body);
   return true;
 }

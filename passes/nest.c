@@ -744,8 +744,25 @@ static bool divides_or_assumed(struct nest *n, struct facts *facts, int64_t fact
   return true;
 }
 
+// Marks the derived axes that are made of vectors.
+static void mark_vector_axes(const struct ir_stage *stage) {
+  for (uint32_t i = 0; i < stage->derived.count; i++) {
+    struct ir_stmt *let = stage->derived.at[i];
+    let->var->mark = 0;
+    for (uint32_t k = 0; k < stage->axes.count; k++) {
+      const struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, k)->axis;
+      if (axis->bind == BIND_VECTOR && ir_mentions(let->value, axis->var)) let->var->mark = 1;
+    }
+    for (uint32_t k = 0; k < i; k++) {
+      const struct ir_var *var = list_at(&stage->derived, struct ir_stmt, k)->var;
+      if (var->mark && ir_mentions(let->value, var)) let->var->mark = 1;
+    }
+  }
+}
+
 static void lift_vector_guards(struct nest *n, struct ir_stage *stage) {
   struct facts facts;
+  mark_vector_axes(stage);
   facts_init(&facts, n->arena);
   if (n->entry->when) facts_add_condition(&facts, n->entry->when);
   for (uint32_t i = 0; i < n->entry->assumptions.count; i++)
@@ -754,6 +771,10 @@ static void lift_vector_guards(struct nest *n, struct ir_stage *stage) {
     struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
     facts_add_axis(&facts, axis->var, index_int(n, 0), extent_inner(axis->extent));
   }
+  for (uint32_t i = 0; i < stage->derived.count; i++) {
+    struct ir_stmt *let = stage->derived.at[i];
+    facts_add_definition(&facts, let->var, let->value);
+  }
   bool has_own_list = false;
   for (uint32_t g = 0; g < stage->guards.count; g++) {
     struct ir_expr *guard = stage->guards.at[g], *place, *end;
@@ -761,6 +782,7 @@ static void lift_vector_guards(struct nest *n, struct ir_stage *stage) {
     place = guard->args[0], end = guard->args[1];
     for (uint32_t i = stage->derived.count; i-- > 0;) {
       struct ir_stmt *let = stage->derived.at[i];
+      if (!let->var->mark) continue;
       let->var->subst = let->value;
       place = here(n, place);
       let->var->subst = NULL;
@@ -784,6 +806,7 @@ static void lift_vector_guards(struct nest *n, struct ir_stage *stage) {
     has_own_list = true;
     stage->guards.at[g] = ir_binary(n->arena, OP_LT, place, end);
   }
+  for (uint32_t i = 0; i < stage->derived.count; i++) list_at(&stage->derived, struct ir_stmt, i)->var->mark = 0;
 }
 
 // Decides over which loops a result must be kept in an array: those of its own that a reader does not share.

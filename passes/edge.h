@@ -1,0 +1,10 @@
+// The parts of pass `edge`.
+#ifndef RED_PASSES_EDGE_H
+#define RED_PASSES_EDGE_H
+
+#include "compiler/pass.h"
+
+// passes/edge_block.c: doubles the program where blocks whose threads are all inside are worth a copy without guards.
+void edge_blocks(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry);
+
+#endif
