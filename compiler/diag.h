@@ -23,6 +23,7 @@ struct source {
   const char **lines; // start of each line
   uint32_t line_count;
   bool is_schedule; // it holds schedules alone: line tables leave it out
+  bool is_own;      // the automatic scheduler wrote it
 };
 
 enum diag_kind { DIAG_ERROR, DIAG_WARNING, DIAG_REMARK, DIAG_NOTE };

@@ -194,6 +194,13 @@ static bool take_explain_error(struct options *options, const char *value) {
   return true;
 }
 
+static const char *const class_names[] = {
+#define C(name, help) #name,
+#include "compiler/classes.def"
+#undef C
+    NULL,
+};
+
 // Applies one option; `value` is NULL where none was given. The first action asked for is the one that is
 // done.
 static bool apply(struct options *options, enum option option, const char *value) {
@@ -216,6 +223,10 @@ static bool apply(struct options *options, enum option option, const char *value
   case OPTION_ARCH: return take_arch(c, value);
   case OPTION_DEFINE: return take_define(c, value);
   case OPTION_SCHEDULE: c->options.schedule = value; break;
+  case OPTION_CLASS:
+    choice = choose(&c->diag, spelling, value, class_names);
+    c->options.class_name = choice < 0 ? NULL : class_names[choice];
+    break;
   case OPTION_OPTIMIZE: c->options.optimize = (uint32_t)(*value - '0'); break;
   case OPTION_DEBUG: c->options.debug = true; break;
   case OPTION_CONTRACT:

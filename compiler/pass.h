@@ -26,6 +26,7 @@ struct compile_options {
   const struct target *target;
   struct list defines;      // struct define
   const char *schedule;     // --schedule: only this one; NULL: all
+  const char *class_name;   // --class: the compiler's own schedule of this class (classes.def), and no other; NULL: as it likes
   bool no_contract;         // --fp-contract=off
   uint32_t optimize;        // LLVM level 0..3
   bool debug;               // -G

@@ -92,6 +92,7 @@ static struct pass_context make_context(struct compilation *c) {
       .module = &c->module,
       .options = &c->options,
       .explain = c->wants_explain ? &c->explain : NULL,
+      .schedules = c->schedules,
       .is_from_ir = c->reads_ir,
   };
 }

@@ -46,6 +46,7 @@ struct compilation {
   void (*after_step)(struct compilation *c, const char *step, void *state);
   void *after_step_state;
 
+  struct text *schedules; // `check` appends the compiler's own schedules; NULL: not asked
   struct text explain;
   struct list phases;           // struct phase, in the order of the first run
   const char *volatile running; // the part that runs now, for a crash report; NULL: none

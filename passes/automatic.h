@@ -16,11 +16,18 @@ struct automatic {
   struct arena *arena;
   struct ir_kernel *kernel;
   const struct ir_entry *entry; // stages as `check` leaves them, without a schedule
+  const char *condition;        // on the kernel's type parameters, as text; NULL: it has none
+  const char *forced;           // --class: the only class wanted; NULL: the best
+  struct list legal;            // const char *: classes that take the kernel, with `forced`
   struct text *out;             // .red text: schedules under comments that give the reasons
 };
 
-// Writes the compiler's own schedules of a kernel; nothing where the general one is all that it has.
-void automatic_schedules(struct pass_context *context, struct ir_kernel *kernel, const struct ir_entry *entry, struct text *out);
+// Writes the compiler's own schedules of a kernel; nothing where the general one is all that it has. `condition` is on the kernel's type
+// parameters, or NULL. False after reporting that the class which --class asks for does not take the kernel.
+bool automatic_schedules(struct pass_context *context, struct ir_kernel *kernel, const struct ir_entry *entry, const char *condition, struct text *out);
+
+// With --class: notes that the class takes the kernel, and returns whether it is the one asked for.
+bool automatic_takes(struct automatic *a, const char *class_name);
 
 // Each returns whether it wrote a schedule.
 bool automatic_reduce(struct automatic *a);

@@ -1,7 +1,389 @@
-// Schedules of reductions.
-#include "passes/automatic.h"
+// Schedules of reductions: the class by what is reduced fastest, by how long a row is, and by the element's size.
+//
+//   rows    rows of up to two loads of 16 bytes: a thread a row, several rows a thread
+//   group   rows of up to 16 loads: a group of 2 to 16 lanes a row
+//   warp    rows of up to 256 loads: a warp a row, all loads in flight
+//   block   longer rows: a block a row
+//   column  outputs lie side by side: 16 bytes of outputs a thread, other threads along the reduction
+//   thread  everything else: one thread an output
+//
+// Figures that chose them, on an H200, rows of f32 that are not in the cache: 2^20 rows of 32 elements take 41.3 us with 8 lanes of one load of
+// 16 bytes, 42.0 with 4 lanes of two, 49.0 with 2 of four, 50.2 with one of eight; 44.2 with one row a group where two rows take 41.3; 2^20 rows of
+// 11 elements 18.5 with 4 lanes of 3 scalars and two rows, 22.5 with one row, 23.9 with neighbouring rows in one thread; rows of 1001 elements take
+// the same time with scalar loads, 32 in flight, as with loads of 16 bytes.
+#include <string.h>
+
+#include "passes/automatic_write.h"
+#include "passes/stage.h"
+
+enum {
+  LINE = 16,            // bytes of the widest access
+  GROUP_LOADS = 16,     // a row of more loads takes a warp
+  WARP_LOADS = 256,     // a row of more loads takes a block
+  WARP_SCALARS = 1024,  // the same where loads are elements
+  NOMINAL_SMS = 132,    // where the sizes are known and the device is not
+  MAX_SERIAL = 64,
+};
+
+enum class { CLASS_ROWS, CLASS_GROUP, CLASS_WARP, CLASS_BLOCK, CLASS_COLUMN, CLASS_THREAD, CLASS_COUNT };
+static const char *const class_names[CLASS_COUNT] = {"rows", "group", "warp", "block", "column", "thread"};
+
+struct chooser {
+  struct view view;
+  struct arena *arena;
+  int space;          // of the main access
+  struct fused row;   // the reduced axes of that space
+  bool fuse_all;
+  int vector;         // elements a load along a row
+  int bytes;          // of an element of the main access
+  int64_t length;     // elements of the fused row; -1: not known
+  int64_t rows;       // how many; -1: not known
+  const char *length_text;
+  bool stages;        // the row is read by several stages
+};
+
+// --- Numbers ---------------------------------------------------------------------------------------------------------
+
+static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static int power_below(int64_t value) { // the largest power of two that is at most value, at least 1
+  int power = 1;
+  while (power <= 1 << 20 && power * 2 <= value) power *= 2;
+  return power;
+}
+
+static int power_above(int64_t value) {
+  int power = power_below(value);
+  return power < value ? power * 2 : power;
+}
+
+static int at_most(int64_t value, int most) { return value > most ? most : value < 1 ? 1 : (int)value; }
+
+// How many lanes share a row of `loads` loads. Lanes left over cost issue slots, not bandwidth; several loads a lane cost coalescing, where
+// they are wide; a shuffle a doubling counts where the loads are single elements.
+static int choose_lanes(int64_t loads, bool is_wide) {
+  static const int wide_cost[] = {0, 0, 20, 100, 190};
+  int best = 1;
+  int64_t best_cost = INT64_MAX;
+  for (int lanes = 1, doublings = 0; lanes <= 32; lanes *= 2, doublings++) {
+    int64_t each = divide_up(loads, lanes), wasted = 150 * (each * lanes - loads) / loads;
+    int64_t cost = is_wide ? wasted + (each <= 4 ? wide_cost[each] : 200 + each) : wasted + 10 * (each - 1) + (each > 6 ? 30 : 0) + 60 * doublings / each + (lanes < 4 ? 50 : 0);
+    if (cost > best_cost) continue;
+    best = lanes;
+    best_cost = cost;
+  }
+  return best;
+}
+
+// --- Rows of known length ----------------------------------------------------------------------------------------------
+
+static const char *say(struct chooser *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static const char *say(struct chooser *c, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  const char *text = arena_vprintf(c->arena, format, arguments);
+  va_end(arguments);
+  return text;
+}
+
+static const char *loads_text(struct chooser *c) {
+  return c->vector > 1 ? say(c, "loads of %d elements, %d bytes", c->vector, c->vector * c->bytes) : say(c, "loads of an element, %d bytes", c->bytes);
+}
+
+// So many groups a block that the device's multiprocessors all get some, where the number of rows is known.
+static int spread(const struct chooser *c, int most, int rows_each) {
+  if (c->rows < 0) return most;
+  return at_most(power_below(c->rows / ((int64_t)NOMINAL_SMS * rows_each)), most);
+}
+
+static enum class class_of_length(const struct chooser *c) {
+  int64_t loads = divide_up(c->length, c->vector), bytes = c->length * c->bytes;
+  if (c->length * c->vector <= 1) return CLASS_ROWS;
+  if (bytes <= 2 * LINE && (c->vector > 1 || choose_lanes(loads, false) == 1)) return CLASS_ROWS;
+  if (c->vector == 1 && choose_lanes(loads, false) == 1) return CLASS_ROWS;
+  if (choose_lanes(loads, c->vector > 1) < 32) return CLASS_GROUP;
+  int64_t most = c->vector == 1 ? WARP_SCALARS : WARP_LOADS;
+  return loads <= most ? CLASS_WARP : CLASS_BLOCK;
+}
+
+static void known_rows(struct chooser *c, struct rows_form *form) {
+  int64_t loads = divide_up(c->length, c->vector);
+  form->lanes = 1;
+  form->groups = 256;
+  form->rows = loads == 1 ? 8 : loads <= 4 ? 4 : 2;
+  if (c->stages || loads > 16) form->rows = 1;
+  bool is_small = c->rows >= 0 && c->rows < (int64_t)NOMINAL_SMS * 256 * form->rows;
+  if (is_small) form->rows = 1, form->groups = at_most(power_above(c->rows / NOMINAL_SMS), 256) < 32 ? 32 : at_most(power_above(c->rows / NOMINAL_SMS), 256);
+  int side = (int)(c->length * c->bytes) < LINE ? LINE / power_below(c->bytes * c->length) : 1;
+  if (!is_small && c->length * c->bytes < LINE && !c->row.outer.count && (c->rows < 0 || c->rows % side == 0) && c->view.common.count && !c->view.is_dependent) {
+    form->are_neighbours = true;
+    form->rows = c->length * c->bytes * side == LINE ? 2 * side : side;
+    if (c->rows >= 0 && c->rows % form->rows) form->rows = side;
+    form->vector = 1;
+    form->reason = say(c, "%s elements a row, fewer than 16 bytes: a thread takes %d neighbouring rows", c->length_text, form->rows);
+    return;
+  }
+  form->reason = say(c, "%s elements a row: a thread a row, %d row%s a thread, %s", c->length_text, form->rows, form->rows > 1 ? "s" : "", loads_text(c));
+}
+
+static void known_group(struct chooser *c, struct rows_form *form) {
+  int64_t loads = divide_up(c->length, c->vector);
+  int lanes = choose_lanes(loads, c->vector > 1);
+  form->lanes = lanes < 2 ? 2 : lanes;
+  int64_t each = divide_up(loads, form->lanes);
+  form->rows = c->stages ? 1 : each == 1 ? 4 : each <= 3 ? 2 : 1;
+  form->groups = 256 / form->lanes;
+  int64_t needed = (int64_t)NOMINAL_SMS * form->groups * form->rows;
+  if (c->rows >= 0 && c->rows < needed) {
+    form->rows = 1;
+    form->groups = spread(c, form->groups, 1);
+    while (form->groups * form->lanes < 32) form->groups *= 2;
+  }
+  form->reason = say(c, "%s elements a row: %d lanes a row, %lld load%s a lane and %d row%s in flight, %s", c->length_text, form->lanes, (long long)each, each == 1 ? "" : "s", form->rows,
+                     form->rows == 1 ? "" : "s", loads_text(c));
+}
+
+static void known_warp(struct chooser *c, struct rows_form *form) {
+  int64_t loads = divide_up(c->length, c->vector), each = divide_up(loads, 32);
+  form->lanes = 32;
+  form->rows = c->stages ? 1 : each == 1 ? 4 : each <= 3 ? 2 : 1;
+  if (c->rows >= 0 && c->rows < (int64_t)NOMINAL_SMS * 8 * form->rows) form->rows = 1;
+  form->groups = spread(c, 8, form->rows);
+  if (form->groups == 1 && c->rows != 1) form->groups = 2;
+  if (each > 32) form->flight = 8;
+  form->reason = say(c, "%s elements a row: a warp a row, %lld load%s a lane, %s", c->length_text, (long long)each, each == 1 ? "" : "s", loads_text(c));
+}
+
+static void known_block(struct chooser *c, struct rows_form *form) {
+  int64_t loads = divide_up(c->length, c->vector);
+  form->groups = form->rows = 1;
+  form->lanes = at_most(power_above(loads / 4), 256);
+  if (c->rows >= 0 && c->rows < NOMINAL_SMS * 2) form->lanes = at_most(power_above(loads / 8), c->rows < NOMINAL_SMS ? 1024 : 512);
+  if (form->lanes < 64) form->lanes = 64;
+  int64_t each = divide_up(loads, form->lanes);
+  if (each > (c->vector == 1 ? 32 : 16)) form->flight = 8;
+  if (c->stages && form->flight && divide_up(loads, 1024) * c->vector * (c->bytes < 4 ? 4 : c->bytes) <= 256) { // the row fits into registers
+    form->lanes = 1024;
+    form->flight = 0;
+    each = divide_up(loads, form->lanes);
+  }
+  form->reason = say(c, "%s elements a row: a block of %d threads a row, %lld load%s a thread%s, %s", c->length_text, form->lanes, (long long)each, each == 1 ? "" : "s",
+                     form->flight ? ", 8 in flight" : "", loads_text(c));
+}
+
+static void write_known_rows(struct chooser *c, enum class chosen) {
+  struct rows_form form = {.name = class_names[chosen], .vector = c->vector, .rows = 1, .groups = 1, .lanes = 1, .fuse_all = c->fuse_all};
+  switch (chosen) {
+  case CLASS_ROWS: known_rows(c, &form); break;
+  case CLASS_GROUP: known_group(c, &form); break;
+  case CLASS_WARP: known_warp(c, &form); break;
+  case CLASS_BLOCK: known_block(c, &form); break;
+  case CLASS_COLUMN: case CLASS_THREAD: case CLASS_COUNT: break;
+  }
+  write_rows(&c->view, &form);
+}
+
+// --- Rows whose length a launch brings ------------------------------------------------------------------------------------
+
+struct row_bucket {
+  const char *name;
+  int loads; // at most so many loads a row; 0: any
+  int lanes, groups, rows, steps, flight;
+};
+static const struct row_bucket wide_buckets[] = {
+    {"rows", 2, 1, 256, 4, 2, 0},
+    {"group", 16, 8, 32, 2, 2, 0},
+    {"warp", 256, 32, 8, 1, 8, 0},
+    {"block", 0, 256, 1, 1, 0, 4},
+};
+static const struct row_bucket narrow_buckets[] = {
+    {"rows_odd", 4, 1, 256, 4, 4, 0},
+    {"group_odd", 64, 8, 32, 1, 8, 0},
+    {"warp_odd", 1024, 32, 8, 1, 0, 8},
+    {"block_odd", 0, 256, 1, 1, 0, 8},
+};
+// What --class takes where the length is not known: no bounds.
+static const struct row_bucket forced_buckets[] = {
+    [CLASS_ROWS] = {"rows", 0, 1, 256, 1, 0, 4},
+    [CLASS_GROUP] = {"group", 0, 8, 32, 2, 0, 2},
+    [CLASS_WARP] = {"warp", 0, 32, 8, 1, 0, 8},
+    [CLASS_BLOCK] = {"block", 0, 256, 1, 1, 0, 4},
+};
+
+static void write_bucket(struct chooser *c, const struct row_bucket *bucket, bool is_wide, const char *name, const char *extra) {
+  struct rows_form form = {.name = name, .vector = is_wide ? c->vector : 1, .lanes = bucket->lanes, .groups = bucket->groups, .rows = c->stages ? 1 : bucket->rows,
+                           .flight = bucket->flight, .steps = bucket->steps, .fuse_all = c->fuse_all};
+  if (c->view.is_dependent && !form.flight) form.flight = 4;
+  const char *most = bucket->loads ? say(c, "%s <= %d", c->length_text, bucket->loads * form.vector) : "", *multiple = "";
+  if (form.vector > 1 && !c->view.a->forced) multiple = say(c, "%s %% %d == 0", c->length_text, form.vector);
+  form.when = say(c, "%s%s%s%s%s", extra, *extra && (*multiple || *most) ? " && " : "", multiple, *multiple && *most ? " && " : "", most);
+  int vector = c->vector;
+  c->vector = form.vector;
+  form.reason = say(c, "%s elements a row: %d lane%s, %d row%s a block, %s", c->length_text, form.lanes, form.lanes > 1 ? "s" : "", form.groups * form.rows, form.groups * form.rows > 1 ? "s" : "", loads_text(c));
+  c->vector = vector;
+  write_rows(&c->view, &form);
+}
+
+static void write_unknown_rows(struct chooser *c, const char *extra) {
+  for (uint32_t wide = c->vector > 1; wide < 2; wide--) { // wide ones first; then, whatever the length, loads of an element
+    const struct row_bucket *buckets = wide ? wide_buckets : narrow_buckets;
+    for (int b = 0; b < 4; b++) {
+      if (c->view.is_dependent && buckets[b].loads) continue; // ranges that depend on a row's place: a block a row
+      write_bucket(c, &buckets[b], wide, buckets[b].name, extra);
+    }
+  }
+}
+
+// --- Columns ---------------------------------------------------------------------------------------------------------
+
+struct column_shape {
+  struct fused kept, reduced;
+  int vector;
+  int64_t width, batch, depth; // elements side by side, how many such runs, and what each output reduces; -1: not known
+};
+
+static struct column_shape column_shape(struct chooser *c) {
+  struct column_shape s = {0};
+  s.kept = view_fuse(&c->view, c->view.main->stage, &c->view.common, false);
+  s.reduced = view_fuse(&c->view, c->view.main->stage, &c->view.main->stage->own, false);
+  s.vector = view_vector(&c->view, -1, &s.kept);
+  s.width = view_product(&s.kept.inner);
+  s.batch = view_product(&s.kept.outer);
+  s.depth = view_product(&s.reduced.inner);
+  return s;
+}
+
+static void write_known_columns(struct chooser *c, const struct column_shape *s) {
+  struct columns_form form = {.name = "column", .vector = s->vector, .lanes = 32};
+  int64_t batch = s->batch < 1 ? 1 : s->batch, depth = s->depth < 0 ? 4096 : s->depth;
+  if (s->width >= 0) { // narrower tiles until the device is full
+    form.lanes = at_most(power_above(divide_up(s->width, form.vector)), 32);
+    while (form.lanes > 8 && batch * divide_up(s->width, (int64_t)form.lanes * form.vector) < NOMINAL_SMS / 2) form.lanes /= 2;
+    while (form.vector > 1 && form.vector * c->bytes > 2 && batch * divide_up(s->width, (int64_t)form.lanes * form.vector) < 60 && form.lanes * form.vector * c->bytes > 64) form.vector /= 2;
+  }
+  int64_t tiles = s->width < 0 ? 1 << 20 : batch * divide_up(s->width, (int64_t)form.lanes * form.vector);
+  int block = tiles <= NOMINAL_SMS ? 512 : 256;
+  form.threads = at_most(power_below(divide_up(depth, 4)), block / form.lanes);
+  if (depth <= 32) form.threads = 1;
+  if (form.threads == 1) { // whole threads: the block is as wide as it can be
+    form.lanes = s->width < 0 ? 256 : at_most(power_above(divide_up(s->width, (int64_t)form.vector)), 256);
+    if (form.lanes < 32) form.lanes = 32;
+    while (form.lanes > 32 && s->width >= 0 && batch * divide_up(s->width, (int64_t)form.lanes * form.vector) < NOMINAL_SMS) form.lanes /= 2;
+    while (form.vector > 1 && s->width >= 0 && batch * divide_up(s->width, (int64_t)form.lanes * form.vector) < NOMINAL_SMS) form.vector /= 2;
+  }
+  form.flight = 8;
+  form.reason = say(c, "outputs lie side by side: %d of them a thread, %d threads along them and %d along the reduction, loads of %d bytes", form.vector, form.lanes, form.threads,
+                    form.vector * c->bytes);
+  write_columns(&c->view, &form);
+}
+
+static void write_unknown_columns(struct chooser *c, const struct column_shape *s, const char *extra) {
+  const char *width = "";
+  for (uint32_t i = 0; i < s->kept.inner.count; i++) width = say(c, "%s%s%s", width, i ? " * " : "", view_text(&c->view, list_at(&s->kept.inner, struct ir_axis, i)->extent));
+  if (s->kept.inner.count > 1) width = say(c, "(%s)", width);
+  const char *deep = "", *joint = *extra ? " && " : "";
+  if (s->depth < 0) deep = say(c, " && %s > 32", view_text(&c->view, list_at(&s->reduced.inner, struct ir_axis, 0)->extent));
+  struct columns_form form = {.vector = s->vector, .flight = 8};
+  if (s->vector > 1) {
+    form.name = "column";
+    form.lanes = 32;
+    form.threads = 8;
+    form.when = say(c, "%s%s%s %% %d == 0 && %s >= %d%s", extra, joint, width, s->vector, width, 16 * s->vector, deep);
+    form.reason = say(c, "outputs lie side by side: %d of them a thread, 32 threads along them and 8 along the reduction, loads of %d bytes", s->vector, s->vector * c->bytes);
+    write_columns(&c->view, &form);
+    form.name = "column_narrow";
+    form.lanes = 8;
+    form.threads = 32;
+    form.when = say(c, "%s%s%s %% %d == 0%s", extra, joint, width, s->vector, deep);
+    form.reason = say(c, "few outputs side by side: %d of them a thread, 8 threads along them and 32 along the reduction, loads of %d bytes", s->vector, s->vector * c->bytes);
+    write_columns(&c->view, &form);
+  }
+  form.name = "column_odd";
+  form.vector = 1;
+  form.lanes = 32;
+  form.threads = 8;
+  form.when = *extra || *deep ? say(c, "%s%s", extra, *extra ? deep : *deep ? deep + 4 : "") : NULL;
+  form.reason = say(c, "outputs lie side by side: 32 threads along them and 8 along the reduction, loads of an element, %d bytes", c->bytes);
+  write_columns(&c->view, &form);
+}
+
+// --- The choice ------------------------------------------------------------------------------------------------------
+
+static bool moves_by_one(const struct chooser *c, const struct list *axes) {
+  for (uint32_t i = axes->count; i-- > 0;) {
+    if (view_count(axes->at[i]) == 1) continue;
+    if (view_is_unit(&c->view, c->view.main, axes->at[i])) return true;
+  }
+  return false;
+}
+
+// A row of few elements behind each outer step is fused with it: a division a load costs less than short rows.
+static bool prefers_one_axis(const struct chooser *c) {
+  int64_t inner = view_product(&c->row.inner), outer = view_product(&c->row.outer);
+  return c->row.outer.count && !c->view.is_dependent && inner >= 0 && inner < 512 && outer != 1;
+}
+
+static void describe(struct chooser *c) {
+  struct view_stage *stage = c->view.main->stage;
+  c->space = stage->space;
+  c->row = view_fuse(&c->view, stage, &stage->own, false);
+  c->fuse_all = prefers_one_axis(c);
+  if (c->fuse_all) c->row = view_fuse(&c->view, stage, &stage->own, true);
+  c->vector = view_vector(&c->view, c->space, &c->row);
+  c->bytes = (int)type_bytes(c->view.main->mem->type);
+  c->length = view_product(&c->row.inner);
+  c->rows = view_product(&c->view.common);
+  c->length_text = "";
+  for (uint32_t i = 0; i < c->row.inner.count; i++)
+    c->length_text = say(c, "%s%s%s", c->length_text, i ? " * " : "", view_text(&c->view, list_at(&c->row.inner, struct ir_axis, i)->extent));
+  if (c->row.inner.count > 1) c->length_text = c->length >= 0 ? say(c, "%lld", (long long)c->length) : say(c, "(%s)", c->length_text);
+  int readers = 0;
+  for (uint32_t i = 0; i < c->view.stages.count; i++) readers += list_at(&c->view.stages, struct view_stage, i)->space == c->space;
+  c->stages = readers > 1;
+}
+
+// Whether threads can share the reduction at all.
+static bool is_shared(const struct view *view) {
+  for (int s = 0; s < view->space_count; s++)
+    if (view->spaces[s].is_ordered) return false;
+  return true;
+}
+
+// --class: the classes that take the kernel, and the text of the one asked for.
+static void write_forced(struct chooser *c) {
+  struct automatic *a = c->view.a;
+  bool is_shared_class = is_shared(&c->view);
+  for (int class = CLASS_ROWS; class < CLASS_COLUMN && is_shared_class; class++) {
+    if (class != CLASS_BLOCK && (c->view.is_dependent || !c->view.common.count)) continue;
+    if (!automatic_takes(a, class_names[class])) continue;
+    if (c->length > 0) write_known_rows(c, (enum class)class);
+    else write_bucket(c, &forced_buckets[class], c->vector > 1, class_names[class], "");
+  }
+  if (is_shared_class && c->view.common.count && !c->view.is_dependent && automatic_takes(a, class_names[CLASS_COLUMN])) {
+    struct column_shape shape = column_shape(c);
+    write_known_columns(c, &shape);
+  }
+  automatic_takes(a, class_names[CLASS_THREAD]);
+}
 
 bool automatic_reduce(struct automatic *a) {
-  (void)a;
-  return false;
+  struct chooser c = {.arena = a->arena};
+  if (!view_make(a, &c.view) || !c.view.main) {
+    automatic_takes(a, class_names[CLASS_THREAD]);
+    return false;
+  }
+  describe(&c);
+  if (a->forced) {
+    write_forced(&c);
+  } else if (is_shared(&c.view)) {
+    bool is_column = c.view.common.count && !moves_by_one(&c, &c.view.main->stage->own) && moves_by_one(&c, &c.view.common) && !c.view.is_dependent;
+    struct column_shape shape = {0};
+    if (is_column) shape = column_shape(&c);
+    if (is_column && shape.depth >= 0 && shape.width >= 0) write_known_columns(&c, &shape);
+    else if (is_column) write_unknown_columns(&c, &shape, "");
+    else if (c.length > 0) write_known_rows(&c, c.view.is_dependent ? CLASS_BLOCK : class_of_length(&c));
+    else if (c.length < 0) write_unknown_rows(&c, "");
+  }
+  if (!c.view.is_closed) write_thread(&c.view, NULL, "one thread an output, outputs in row-major order");
+  return true;
 }

@@ -329,8 +329,9 @@ static void check_assigned(struct checker *c) {
 }
 
 // A schedule's fast entry, and behind it the general one whose offsets are 64 bits wide; pass `index` keeps the ones that are needed.
-// Returns false when the kernel itself is at fault, so that no other schedule need be tried.
-static bool add_entries(struct checker *c, const struct ast_schedule *schedule) {
+// Returns false when the kernel itself is at fault, so that no other schedule need be tried. *always: whether the schedule always applies; one that
+// never does, by the sizes given, is left out.
+static bool add_entries(struct checker *c, const struct ast_schedule *schedule, bool *always) {
   uint32_t symbols = c->symbols.count;
   for (int general = 0; general < 2; general++) { // names are unique in an entry; each starts from the kernel's
     struct ir_entry *entry = arena_new(c->arena, struct ir_entry);
@@ -363,7 +364,10 @@ static bool add_entries(struct checker *c, const struct ast_schedule *schedule) 
     if (c->diag->error_count == errors) check_overlaps(c);
     if (c->diag->error_count == errors) check_assigned(c);
     if (c->diag->error_count != errors) return false;
+    *always = !schedule || !schedule->when;
     if (schedule && !check_schedule(c, schedule)) return true; // the other schedules are looked at too
+    if (entry->when && ir_const_is(entry->when, 0)) return true;
+    if (entry->when && ir_const_is(entry->when, 1)) entry->when = NULL, *always = true;
     mark_reads(entry);
     list_push(c->arena, &c->kernel->entries, entry);
     c->is_first_entry = false;
@@ -388,29 +392,51 @@ static struct ir_entry *make_probe(struct checker *c) {
   return c->diag->error_count == errors ? entry : NULL;
 }
 
-// The compiler's own schedules, parsed from the text that the automatic scheduler writes, and behind them the general one.
-static bool add_automatic(struct checker *c) {
+// `T == f16 && U == f32`: which instance of a kernel with type parameters this is; NULL: it has none.
+static const char *instance_condition(struct checker *c) {
+  const char *text = NULL;
+  for (uint32_t i = 0; i < c->types.count; i++) {
+    const struct type_binding *binding = c->types.at[i];
+    text = arena_printf(c->arena, "%s%s%s == %s", text ? text : "", text ? " && " : "", binding->name, type_name(binding->type));
+  }
+  return text;
+}
+
+// The text of the automatic scheduler as a file of its own.
+static bool parse_automatic(struct checker *c, const struct text *text, struct ast_file *ast) {
+  char *copy = arena_alloc(c->arena, text->length + 2); // ends with the two zeros that the scanner wants
+  memcpy(copy, text->data, text->length);
+  uint32_t file = diag_add_source(c->diag, arena_printf(c->arena, "<schedules of %s>", c->kernel->name), copy, text->length);
+  struct source *source = c->diag->sources.at[file];
+  source->is_schedule = source->is_own = true;
+  return red_parse(c->diag, file, ast);
+}
+
+// Whether --schedule leaves this one of the compiler's own out. The last one closes the list and stays.
+static bool is_left_out(const struct checker *c, const struct ast_schedule *schedule, bool is_last) {
+  const char *wanted = c->context->options->schedule;
+  return wanted && strcmp(wanted, "auto") != 0 && !is_last && strcmp(wanted, schedule->name.text) != 0;
+}
+
+// The compiler's own schedules, parsed from the text that the automatic scheduler writes; behind them, where none of them always applies,
+// the general one. *found: whether --schedule names one of them.
+static bool add_automatic(struct checker *c, bool *found) {
   struct ir_entry *probe = make_probe(c);
   if (!probe) return false;
   struct text text = {0};
-  automatic_schedules(c->context, c->kernel, probe, &text);
-  struct ast_file *ast = arena_new(c->arena, struct ast_file);
-  bool is_closed = false, good = true;
-  if (text.length) {
-    char *copy = arena_alloc(c->arena, text.length + 2); // ends with the two zeros that the scanner wants
-    memcpy(copy, text.data, text.length);
-    uint32_t file = diag_add_source(c->diag, arena_printf(c->arena, "<schedules of %s>", c->kernel->name), copy, text.length);
-    good = red_parse(c->diag, file, ast);
-    list_at(&c->diag->sources, struct source, file)->is_schedule = true;
-    if (c->context->schedules) text_append(c->context->schedules, text.data, text.length);
-  }
+  struct ast_file ast = {0};
+  bool is_closed = false, good = automatic_schedules(c->context, c->kernel, probe, instance_condition(c), &text);
+  if (good && text.length) good = parse_automatic(c, &text, &ast);
+  if (good && c->context->schedules) text_append(c->context->schedules, text.data, text.length);
   text_free(&text);
-  for (uint32_t i = 0; i < ast->schedules.count && good && !is_closed; i++) {
-    const struct ast_schedule *schedule = ast->schedules.at[i];
-    good = add_entries(c, schedule);
-    is_closed = !schedule->when;
+  const char *wanted = c->context->options->schedule;
+  for (uint32_t i = 0; i < ast.schedules.count && good && !is_closed; i++) {
+    const struct ast_schedule *schedule = ast.schedules.at[i];
+    if (wanted && strcmp(wanted, schedule->name.text) == 0) *found = true;
+    if (is_left_out(c, schedule, i + 1 == ast.schedules.count)) continue;
+    good = add_entries(c, schedule, &is_closed);
   }
-  return good && (is_closed || add_entries(c, NULL));
+  return good && (is_closed || add_entries(c, NULL, &is_closed));
 }
 
 static bool check_kernel(struct checker *c, const struct ast_kernel *source, const struct list *schedules) {
@@ -444,21 +470,20 @@ static bool check_kernel(struct checker *c, const struct ast_kernel *source, con
     diag_error(c->diag, ERROR_UNKNOWN_NAME, source->name.range, "kernel '%s' has no output", source->name.text);
   if (c->diag->error_count != errors) return false;
   bool is_closed = false, found = c->context->options->schedule == NULL;
-  for (uint32_t i = 0; i < schedules->count && !is_closed; i++) {
+  for (uint32_t i = 0; i < schedules->count && !is_closed && !c->context->options->class_name; i++) {
     const struct ast_schedule *schedule = schedules->at[i];
     const char *wanted = c->context->options->schedule;
     if (wanted && strcmp(wanted, schedule->name.text ? schedule->name.text : "") != 0) continue;
     found = true;
-    if (!add_entries(c, schedule)) return false;
-    is_closed = !schedule->when;
+    if (!add_entries(c, schedule, &is_closed)) return false;
   }
-  if (c->context->options->schedule && strcmp(c->context->options->schedule, "auto") == 0) found = true;
+  const char *wanted = c->context->options->schedule;
+  if (wanted && strcmp(wanted, "auto") == 0) found = true;
+  if (!is_closed && !add_automatic(c, &found)) return false;
   if (!found) {
-    diag_error(c->diag, ERROR_NO_SCHEDULE, source->name.range, "kernel '%s' has no schedule named '%s'", source->name.text,
-               c->context->options->schedule);
+    diag_error(c->diag, ERROR_NO_SCHEDULE, source->name.range, "kernel '%s' has no schedule named '%s'", source->name.text, wanted);
     return false;
   }
-  if (!is_closed && !add_automatic(c)) return false;
   if (c->diag->error_count != errors) return false;
   list_push(c->arena, &c->context->module->kernels, c->kernel);
   return true;

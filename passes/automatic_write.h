@@ -1,0 +1,48 @@
+// Writers of the classes of schedules of reductions: each writes one `schedule`, with its reason above it.
+#ifndef RED_PASSES_AUTOMATIC_WRITE_H
+#define RED_PASSES_AUTOMATIC_WRITE_H
+
+#include "passes/automatic_view.h"
+
+// The longest run of axes, from the innermost, that are one axis to every access, and what is around it.
+struct fused {
+  struct list outer; // struct ir_axis: serial loops around it
+  struct list inner; // struct ir_axis: become one axis
+  bool is_sorted;    // the nest has these axes in this order
+};
+// `all`: everything becomes one axis, at the cost of a division a step where strides do not agree.
+struct fused view_fuse(const struct view *view, const struct view_stage *stage, const struct list *axes, bool all);
+// How many elements an access of 16 bytes holds, as far as the places of all accesses along the fused axis allow; 1: accesses of one element.
+// Where the number of iterations is not known, a multiple is taken for granted: it goes into the `when`.
+int view_vector(const struct view *view, int space, const struct fused *fused);
+
+// A row: what is reduced to one output, or to one element of each output.
+struct rows_form {
+  const char *name;   // of the schedule
+  const char *reason; // text behind it
+  const char *when;   // NULL: always
+  int vector;         // elements a load
+  int lanes;          // threads along a row; 1: a thread has rows of its own
+  int groups;         // rows side by side in a block
+  int rows;           // rows one after another in a thread, all in flight
+  bool are_neighbours; // these rows lie side by side, and are loaded as one
+  int flight;         // loads in flight a row; 0: the whole row
+  int steps;          // flight 0: loads a thread at most, as `when` states it where the size of a row is not known
+  bool fuse_all;      // see view_fuse
+};
+void write_rows(struct view *view, const struct rows_form *form);
+
+// A column: outputs side by side in memory, reduced along an axis that is not.
+struct columns_form {
+  const char *name, *reason, *when;
+  int vector;  // outputs a thread
+  int lanes;   // threads along outputs
+  int threads; // threads along the reduction
+  int flight;  // loads in flight a thread; 0: all of them
+};
+void write_columns(struct view *view, const struct columns_form *form);
+
+// One thread an output; never an access that is not as wide as an element.
+void write_thread(struct view *view, const char *when, const char *reason);
+
+#endif
