@@ -369,3 +369,7 @@ const char *diag_explain(int number, const char **title) {
     }
   return NULL;
 }
+
+bool diag_is_own(const struct diag *diag, struct range range) {
+  return range.line && range.file < diag->sources.count && list_at(&diag->sources, struct source, range.file)->is_own;
+}

@@ -80,6 +80,8 @@ struct diag_style {
 };
 // Appends all diagnostics to `out`, sorted by file and place where they have one.
 void diag_print(const struct diag *diag, const struct diag_style *style, struct text *out);
+// Whether the place is in a text that the automatic scheduler wrote.
+bool diag_is_own(const struct diag *diag, struct range range);
 // The title and explanation of an error number, or NULL.
 const char *diag_explain(int number, const char **title);
 

@@ -1,5 +1,7 @@
 #include "compiler/explain.h"
 
+#include <string.h>
+
 // What stands in a program, counted in its text, not as often as it runs.
 struct tally {
   uint32_t barriers, warp_barriers, shuffles, loads, stores;
@@ -76,8 +78,24 @@ static void print_condition(struct text *out, const char *lead, const struct ir_
   text_puts(out, "\n");
 }
 
-static void print_choice(const struct ir_entry *entry, struct text *out) {
-  if (entry->is_automatic)
+// The comment above a schedule that the compiler wrote itself: "NAME: why".
+static void print_reason(const struct diag *diag, const struct ir_entry *entry, struct text *out) {
+  const struct source *source = diag->sources.at[entry->range.file];
+  const char *at = source->text, *comment = NULL;
+  for (uint32_t line = 1; at && line < entry->range.line; line++) {
+    comment = at;
+    at = strchr(at, '\n');
+    if (at) at++;
+  }
+  const char *why = comment ? strstr(comment, ": ") : NULL;
+  if (why) text_printf(out, "  because   %.*s\n", (int)strcspn(why + 2, "\n"), why + 2);
+}
+
+static void print_choice(const struct diag *diag, const struct ir_entry *entry, struct text *out) {
+  if (diag_is_own(diag, entry->range)) {
+    text_printf(out, "  schedule  the compiler's own '%s'\n", entry->schedule);
+    print_reason(diag, entry, out);
+  } else if (entry->is_automatic)
     text_puts(out, "  schedule  the compiler's own\n");
   else if (*entry->schedule)
     text_printf(out, "  schedule  '%s'\n", entry->schedule);
@@ -114,10 +132,10 @@ static void print_memory(const struct ir_entry *entry, enum ir_space space, cons
   text_free(&names);
 }
 
-static void print_entry(const struct ir_entry *entry, struct text *out) {
+static void print_entry(const struct diag *diag, const struct ir_entry *entry, struct text *out) {
   struct tally tally = {0};
   text_printf(out, "%s:\n", entry->name);
-  print_choice(entry, out);
+  print_choice(diag, entry, out);
   text_puts(out, "  grid      ");
   for (uint32_t i = 0; i < 3; i++) {
     if (i) text_puts(out, " x ");
@@ -140,6 +158,6 @@ void explain_module(const struct ir_module *module, struct text *out) {
     const struct ir_kernel *kernel = list_at(&module->kernels, struct ir_kernel, k);
     text_printf(out, "kernel %s: a launch takes the first of these that can be\n", kernel->label);
     for (uint32_t i = 0; i < kernel->entries.count; i++)
-      print_entry(list_at(&kernel->entries, struct ir_entry, i), out);
+      print_entry(module->diag, list_at(&kernel->entries, struct ir_entry, i), out);
   }
 }

@@ -257,7 +257,7 @@ static bool run_pass(struct compilation *c, const struct pass *pass) {
   return finish_pass(c, pass->name, worked, errors, start);
 }
 
-bool compilation_lower(struct compilation *c) {
+static bool lower(struct compilation *c) {
   if (!c->module.kernels.count && !compilation_check(c)) return false;
   const char *done = c->reads_ir ? c->from : CHECK;
   if (is_stopped_after(c, done)) return true;
@@ -267,6 +267,38 @@ bool compilation_lower(struct compilation *c) {
   }
   if (c->wants_explain) explain_module(&c->module, &c->explain);
   return true;
+}
+
+// Whether an entry has a schedule that the automatic scheduler wrote.
+static bool has_own_schedule(const struct compilation *c) {
+  for (uint32_t k = 0; k < c->module.kernels.count; k++) {
+    const struct ir_kernel *kernel = list_at(&c->module.kernels, struct ir_kernel, k);
+    for (uint32_t i = 0; i < kernel->entries.count; i++)
+      if (diag_is_own(&c->diag, list_at(&kernel->entries, struct ir_entry, i)->range)) return true;
+  }
+  return false;
+}
+
+// A program is not refused for a schedule that the compiler chose itself: where lowering fails with such ones, it is tried again with the
+// plainest of them, and only what that reports is the user's.
+bool compilation_lower(struct compilation *c) {
+  uint32_t reported = c->diag.diagnostics.count, errors = c->diag.error_count, warnings = c->diag.warning_count;
+  if (lower(c)) return true;
+  if (c->diag.internal || c->reads_ir || c->options.class_name || c->options.is_plain || !has_own_schedule(c)) return false;
+  const char *why = "";
+  for (uint32_t i = reported; i < c->diag.diagnostics.count; i++) {
+    const struct diagnostic *diagnostic = c->diag.diagnostics.at[i];
+    if (diagnostic->kind == DIAG_ERROR && !*why) why = diagnostic->message;
+  }
+  c->diag.diagnostics.count = reported;
+  c->diag.error_count = errors;
+  c->diag.warning_count = warnings;
+  c->diag.last = NULL;
+  c->module.kernels.count = c->module.reducers.count = 0;
+  c->explain.length = 0;
+  c->options.is_plain = true;
+  diag_remark(&c->diag, "schedule", nowhere, "the compiler's own schedules could not be lowered, and plain ones take their place: %s", why);
+  return lower(c);
 }
 
 // ---- Output

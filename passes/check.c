@@ -425,7 +425,7 @@ static bool add_automatic(struct checker *c, bool *found) {
   if (!probe) return false;
   struct text text = {0};
   struct ast_file ast = {0};
-  bool is_closed = false, good = automatic_schedules(c->context, c->kernel, probe, instance_condition(c), &text);
+  bool is_closed = false, good = c->context->options->is_plain || automatic_schedules(c->context, c->kernel, probe, instance_condition(c), &text);
   if (good && text.length) good = parse_automatic(c, &text, &ast);
   if (good && c->context->schedules) text_append(c->context->schedules, text.data, text.length);
   text_free(&text);
