@@ -155,7 +155,7 @@ struct ir_stmt {
   struct ir_reducer *reducer;  // ALLREDUCE
   struct list results;         // ALLREDUCE, LOAD_WIDE, ATOMIC: struct ir_var, LET
   enum ir_atomic atomic;       // ATOMIC
-  struct list inputs;          // ALLREDUCE, STORE_WIDE: struct ir_expr
+  struct list inputs;          // ALLREDUCE (components of one or several tuples), STORE_WIDE: struct ir_expr
   uint32_t thread_axes;        // ALLREDUCE: reduced ones, bit 0 x, 1 y, 2 z
   bool result_in_all;          // ALLREDUCE: else only threads whose reduced coordinates are all 0 use it
   enum allreduce_form form;    // ALLREDUCE

@@ -118,14 +118,17 @@ static void check_allreduce(struct verifier *v, const struct ir_stmt *s) {
   const struct list *components = &s->reducer->identity;
   if (!s->thread_axes || s->thread_axes > 7) verify_fault(v, v->range, "an allreduce over no thread axis");
   if (s->form > FORM_TREE) verify_fault(v, v->range, "an allreduce of no known form");
-  verify_matching(v, &s->inputs, components, PLACE_PROGRAM, "input");
-  if (s->results.count != components->count) {
-    verify_fault(v, v->range, "the number of results is %u, not %u", s->results.count, components->count);
+  uint32_t tuples = s->inputs.count / components->count; // reduced side by side
+  struct list like = {0};
+  for (uint32_t i = 0; i < (tuples ? tuples : 1); i++) list_append(&v->scratch, &like, components);
+  verify_matching(v, &s->inputs, &like, PLACE_PROGRAM, "input");
+  if (s->results.count != like.count) {
+    verify_fault(v, v->range, "the number of results is %u, not %u", s->results.count, like.count);
     return;
   }
-  for (uint32_t i = 0; i < components->count; i++) {
+  for (uint32_t i = 0; i < like.count; i++) {
     const struct ir_var *result = list_at(&s->results, struct ir_var, i);
-    enum type type = list_at(components, struct ir_expr, i)->type;
+    enum type type = list_at(&like, struct ir_expr, i)->type;
     if (result->type != type)
       verify_fault(v, v->range, "result '%s' has type %s, not %s", result->name, type_name(result->type),
                    type_name(type));

@@ -24,7 +24,7 @@ struct emitter {
   struct ir_stmt *source; // the ALLREDUCE
   const struct ir_reducer *reducer;
   struct allreduce_choice choice;
-  uint32_t count; // components
+  uint32_t count; // values: components of one or several tuples, which are reduced side by side
   struct list *out;
   struct ir_expr *linear, *lane, *warp, *mask; // made on first use
 };
@@ -93,20 +93,26 @@ static struct ir_expr *shuffle(struct emitter *e, enum op op, struct ir_expr *ma
   return is_bool ? let(e, label, ir_cast(e->arena, TYPE_BOOL, result)) : result;
 }
 
+static uint32_t components(const struct emitter *e) { return e->reducer->identity.count; }
+
 static void combine(struct emitter *e, struct ir_expr **a, struct ir_expr **b, struct ir_expr **results) {
-  struct ir_expr **arguments = arena_array(e->arena, struct ir_expr *, 2 * e->count);
-  for (uint32_t k = 0; k < e->count; k++) {
-    arguments[k] = a[k];
-    arguments[e->count + k] = b[k];
+  uint32_t tuple = components(e);
+  struct ir_expr **arguments = arena_array(e->arena, struct ir_expr *, 2 * tuple), **combined = arena_array(e->arena, struct ir_expr *, tuple);
+  for (uint32_t first = 0; first < e->count; first += tuple) {
+    for (uint32_t k = 0; k < tuple; k++) {
+      arguments[k] = a[first + k];
+      arguments[tuple + k] = b[first + k];
+    }
+    ir_inline(e->kernel, &e->reducer->combine, arguments, e->out, e->source->range, combined);
+    for (uint32_t k = 0; k < tuple; k++) results[first + k] = combined[k];
   }
-  ir_inline(e->kernel, &e->reducer->combine, arguments, e->out, e->source->range, results);
 }
 
 static void name_all(struct emitter *e, struct ir_expr **values, const char *label) {
   for (uint32_t k = 0; k < e->count; k++) values[k] = let(e, label, values[k]);
 }
 
-static struct ir_expr *identity(struct emitter *e, uint32_t k) { return e->reducer->identity.at[k]; }
+static struct ir_expr *identity(struct emitter *e, uint32_t k) { return e->reducer->identity.at[k % components(e)]; }
 
 // Butterfly over `extent` lanes at `stride`: afterwards every lane of a group has the group's value.
 static void emit_butterfly(struct emitter *e, struct ir_expr *mask, uint32_t extent, uint32_t stride, bool only_first, struct ir_expr **values) {
@@ -164,7 +170,7 @@ static struct ir_mem *new_scratch(struct emitter *e, uint32_t component, uint32_
   mem->label = arena_printf(e->arena, "%s_shared", result->label);
   mem->name = ir_fresh_name(e->kernel, mem->label);
   mem->space = SPACE_SHARED;
-  mem->type = list_at(&e->reducer->identity, struct ir_expr, component)->type;
+  mem->type = identity(e, component)->type;
   mem->alignment = type_bytes(mem->type);
   mem->range = e->source->range;
   list_push(e->arena, &mem->dims, ir_int(e->arena, TYPE_I64, words));
@@ -275,6 +281,75 @@ static void emit_warps(struct emitter *e, struct ir_expr **values, bool is_in_lo
   for (uint32_t k = 0; k < e->count; k++) values[k] = ir_ref(e->arena, kept[k]->var);
 }
 
+// The same for groups at a stride: each warp holds some members of `stride` groups, and leaves a word for each of them. Behind the barrier
+// a lane takes neighbouring words of its group, one after another, and the lanes of a group shuffle again.
+static void emit_strided(struct emitter *e, struct ir_expr **values, bool is_in_loop) {
+  struct allreduce_shape shape = e->choice.shape;
+  uint32_t stride = shape.stride, lanes = 32 / stride, warps_a_group = shape.extent * stride / 32, each = (warps_a_group + lanes - 1) / lanes;
+  bool in_all = e->source->result_in_all, has_several = shape.groups > stride;
+  linear(e), lane(e), warp(e);
+  emit_butterfly(e, existing_lanes(e), lanes, stride, true, values);
+  struct ir_expr *column = stride == 32 ? lane(e) : let(e, "column", binary(e, OP_REM, lane(e), number(e, stride)));
+  struct ir_mem **scratch = arena_array(e->arena, struct ir_mem *, e->count);
+  struct ir_stmt **kept = arena_array(e->arena, struct ir_stmt *, e->count);
+  if (is_in_loop) barrier(e);
+  struct list *outer = e->out;
+  if (stride < 32) outer = open_if(e, binary(e, OP_LT, lane(e), number(e, stride)));
+  for (uint32_t k = 0; k < e->count; k++) {
+    scratch[k] = new_scratch(e, k, shape.threads / 32 * stride);
+    store(e, scratch[k], binary(e, OP_ADD, binary(e, OP_MUL, warp(e), number(e, stride)), column), values[k]);
+  }
+  e->out = outer;
+  barrier(e);
+  struct place before = remember(e);
+  if (!in_all) { // the first warp of each group
+    for (uint32_t k = 0; k < e->count; k++) {
+      kept[k] = ir_stmt(e->arena, IR_VAR, e->source->range);
+      kept[k]->var = ir_new_var(e->kernel, VAR_MUTABLE, scratch[k]->type, "total");
+      kept[k]->value = values[k];
+      list_push(e->arena, e->out, kept[k]);
+    }
+    struct ir_expr *first = has_several ? binary(e, OP_REM, warp(e), number(e, warps_a_group)) : warp(e);
+    outer = open_if(e, binary(e, OP_EQ, first, number(e, 0)));
+  }
+  struct ir_expr *row = lanes == 1 ? number(e, 0) : let(e, "row", binary(e, OP_MUL, binary(e, OP_QUO, lane(e), number(e, stride)), number(e, each)));
+  struct ir_expr *base = number(e, 0);
+  if (has_several) base = let(e, "base", binary(e, OP_MUL, binary(e, OP_QUO, warp(e), number(e, warps_a_group)), number(e, warps_a_group)));
+  struct ir_expr **next = arena_array(e->arena, struct ir_expr *, e->count), **sums = arena_array(e->arena, struct ir_expr *, e->count);
+  bool is_whole = each * lanes == warps_a_group;
+  struct ir_expr ***loaded = arena_array(e->arena, struct ir_expr **, each);
+  for (uint32_t step = 0; step < each; step++) { // all loads before the first combine
+    struct ir_expr *which = binary(e, OP_ADD, row, number(e, step)), *inside = NULL;
+    if (!is_whole) {
+      inside = let(e, "inside", binary(e, OP_LT, which, number(e, warps_a_group)));
+      which = ir_select(e->arena, inside, which, number(e, 0));
+    }
+    struct ir_expr *word = let(e, "word", binary(e, OP_ADD, binary(e, OP_MUL, binary(e, OP_ADD, base, which), number(e, stride)), column));
+    loaded[step] = arena_array(e->arena, struct ir_expr *, e->count);
+    for (uint32_t k = 0; k < e->count; k++) {
+      loaded[step][k] = load(e, scratch[k], word, "partial");
+      if (inside) loaded[step][k] = let(e, "partial", ir_select(e->arena, inside, loaded[step][k], identity(e, k)));
+    }
+  }
+  for (uint32_t k = 0; k < e->count; k++) next[k] = loaded[0][k];
+  for (uint32_t step = 1; step < each; step++) {
+    combine(e, next, loaded[step], sums);
+    for (uint32_t k = 0; k < e->count; k++) next[k] = let(e, "part", sums[k]);
+  }
+  for (uint32_t k = 0; k < e->count; k++) values[k] = next[k];
+  emit_butterfly(e, mask_int(e, 0xffffffffu), lanes, stride, !in_all, values);
+  if (in_all) return;
+  for (uint32_t k = 0; k < e->count; k++) {
+    struct ir_stmt *set = ir_stmt(e->arena, IR_SET, e->source->range);
+    set->var = kept[k]->var;
+    set->value = values[k];
+    list_push(e->arena, e->out, set);
+  }
+  e->out = outer;
+  recall(e, before);
+  for (uint32_t k = 0; k < e->count; k++) values[k] = ir_ref(e->arena, kept[k]->var);
+}
+
 // A thread's number within its group, and its group's.
 static void coordinates(struct emitter *e, struct ir_expr **member, struct ir_expr **group) {
   const uint32_t *block = e->entry->block;
@@ -338,7 +413,7 @@ static void emit_tree(struct emitter *e, struct ir_expr **values, bool is_in_loo
 // --- The pass -----------------------------------------------------------------------------------------------------------
 
 static void explain(struct emitter *e) {
-  static const char *const forms[] = {"none: one thread a group", "shuffle xor", "shuffle down, each combine guarded", "shuffle xor or down, a shared word a warp, shuffle xor", "tree in shared memory"};
+  static const char *const forms[] = {"none: one thread a group", "shuffle xor", "shuffle down, each combine guarded", "shuffle xor or down, a shared word a warp, shuffle xor", "shuffle xor at a stride, a shared word a warp and group, shuffle xor", "tree in shared memory"};
   struct text *out = e->context->explain;
   if (!out || e->entry->is_general) return; // the general entry does the same
   const struct allreduce_choice *c = &e->choice;
@@ -375,6 +450,7 @@ static bool lower(struct pass_context *context, struct ir_kernel *kernel, struct
   case ALLREDUCE_XOR: emit_butterfly(&e, existing_lanes(&e), e.choice.shape.extent, e.choice.shape.stride, !source->result_in_all, values); break;
   case ALLREDUCE_GUARDED: emit_guarded(&e, values); break;
   case ALLREDUCE_WARPS: emit_warps(&e, values, is_in_loop); break;
+  case ALLREDUCE_STRIDED: emit_strided(&e, values, is_in_loop); break;
   case ALLREDUCE_TREE: emit_tree(&e, values, is_in_loop); break;
   }
   for (uint32_t k = 0; k < e.count; k++) list_push(e.arena, out, ir_let(e.arena, source->results.at[k], values[k], source->range));

@@ -9,6 +9,7 @@ enum allreduce_kind {
   ALLREDUCE_XOR,     // groups of a power of two lanes, at a stride: butterfly
   ALLREDUCE_GUARDED, // one group of at most 32 lanes that is the whole block: shuffle down, guarded
   ALLREDUCE_WARPS,   // groups of whole warps, or one group: shuffles, a word a warp, shuffles again
+  ALLREDUCE_STRIDED, // groups at a stride of at most 32 lanes, spread over whole warps: the same with a word a warp and group
   ALLREDUCE_TREE,    // any extents, in shared memory
 };
 

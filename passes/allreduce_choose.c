@@ -60,6 +60,15 @@ static bool choose_shuffle(const struct ir_reducer *reducer, bool result_in_all,
     choice->steps = log2_ceil(extent);
     return true;
   }
+  uint32_t spread = extent * shape->stride;
+  if (shape->stride > 1 && shape->stride <= 32 && is_power_of_two(shape->stride) && spread % 32 == 0 && shape->threads % 32 == 0) {
+    uint32_t lanes = 32 / shape->stride, warps = spread / 32;
+    choice->kind = ALLREDUCE_STRIDED;
+    choice->steps = 2 * log2_ceil(lanes) + (warps + lanes - 1) / lanes - 1;
+    choice->barriers = 1;
+    choice->shared_bytes = shape->threads / 32 * shape->stride * component_bytes(reducer);
+    return true;
+  }
   if (shape->stride != 1) {
     choice->refused = "a group's lanes are spread over several warps";
     return false;

@@ -20,6 +20,7 @@
 
 #include "compiler/pass.h"
 #include "passes/allreduce.h"
+#include "passes/arrival.h"
 #include "passes/stage.h"
 
 enum { NO_PLACE = UINT32_MAX, MAX_LOCAL = 1024 };
@@ -374,28 +375,30 @@ static bool result_in_all(struct nest *n, struct work *w) {
   return false;
 }
 
-// Behind the loops: over threads, with the initial value, into the result's variable or array.
-static void emit_finish(struct nest *n, struct work *w, struct list *out) {
+// How many accumulators are reduced over threads side by side, with the same barriers; 0: one after another, in a loop.
+static uint32_t tuples_at_once(struct nest *n, const struct work *w) {
+  enum { MOST_TUPLES = 16, MOST_BYTES = 16384 };
+  int64_t tuples = 1, bytes = 0;
+  for (uint32_t i = 0; i < w->inner_axes.count; i++) tuples *= list_at(&w->inner_axes, struct ir_axis, i)->extent->integer;
+  for (uint32_t k = 0; k < component_count(w->stage); k++) bytes += type_bytes(((struct ir_expr *)w->stage->reducer->identity.at[k])->type);
+  bytes *= tuples * n->entry->block[0] * n->entry->block[1] * n->entry->block[2];
+  return w->thread_axes && w->inner_axes.count && tuples <= MOST_TUPLES && bytes <= MOST_BYTES ? (uint32_t)tuples : 0;
+}
+
+// Names the elements of the inner axes by the number of one of them.
+static void choose_element(struct nest *n, const struct list *axes, uint32_t element) {
+  for (uint32_t i = axes->count; i-- > 0;) {
+    struct ir_axis *axis = axes->at[i];
+    uint32_t extent = (uint32_t)axis->extent->integer;
+    axis->var->subst = index_int(n, element % extent);
+    element /= extent;
+  }
+}
+
+// A value over threads, with the initial value, goes into the result's variable or array.
+static void finish_value(struct nest *n, struct work *w, struct list *body, struct ir_expr **values) {
   struct ir_stage *stage = w->stage;
   uint32_t components = component_count(stage);
-  struct ir_expr **values = arena_array(n->arena, struct ir_expr *, components);
-  struct list *body = open_loops(n, out, &w->inner_axes, stage->range);
-  for (uint32_t k = 0; k < components; k++) values[k] = read_accumulator(n, w, k);
-  if (w->thread_axes) {
-    struct ir_stmt *allreduce = ir_stmt(n->arena, IR_ALLREDUCE, stage->range);
-    allreduce->reducer = stage->reducer;
-    allreduce->thread_axes = w->thread_axes;
-    allreduce->form = stage->form;
-    allreduce->result_in_all = result_in_all(n, w);
-    for (uint32_t k = 0; k < components; k++) {
-      struct ir_var *result = stage->results.at[k];
-      struct ir_var *var = new_let(n, arena_printf(n->arena, "%s_all", result->label), result->type);
-      list_push(n->arena, &allreduce->inputs, values[k]);
-      list_push(n->arena, &allreduce->results, var);
-      values[k] = ir_ref(n->arena, var);
-    }
-    list_push(n->arena, body, allreduce);
-  }
   if (stage->init.count) {
     struct ir_expr **arguments = arena_array(n->arena, struct ir_expr *, 2 * components);
     begin_lets(n, w, body);
@@ -419,6 +422,37 @@ static void emit_finish(struct nest *n, struct work *w, struct list *out) {
       emit_let(n, body, var, values[k], stage->range);
       result->subst = ir_ref(n->arena, var);
     }
+  }
+}
+
+// Behind the loops: over threads, then each accumulator by itself.
+static void emit_finish(struct nest *n, struct work *w, struct list *out) {
+  struct ir_stage *stage = w->stage;
+  uint32_t components = component_count(stage), at_once = tuples_at_once(n, w), tuples = at_once ? at_once : 1;
+  struct ir_expr **values = arena_array(n->arena, struct ir_expr *, components * tuples);
+  struct list *body = at_once ? out : open_loops(n, out, &w->inner_axes, stage->range);
+  for (uint32_t t = 0; t < tuples; t++) {
+    if (at_once) choose_element(n, &w->inner_axes, t);
+    for (uint32_t k = 0; k < components; k++) values[t * components + k] = read_accumulator(n, w, k);
+  }
+  if (w->thread_axes) {
+    struct ir_stmt *allreduce = ir_stmt(n->arena, IR_ALLREDUCE, stage->range);
+    allreduce->reducer = stage->reducer;
+    allreduce->thread_axes = w->thread_axes;
+    allreduce->form = stage->form;
+    allreduce->result_in_all = result_in_all(n, w);
+    for (uint32_t i = 0; i < tuples * components; i++) {
+      struct ir_var *result = stage->results.at[i % components];
+      struct ir_var *var = new_let(n, arena_printf(n->arena, "%s_all", result->label), result->type);
+      list_push(n->arena, &allreduce->inputs, values[i]);
+      list_push(n->arena, &allreduce->results, var);
+      values[i] = ir_ref(n->arena, var);
+    }
+    list_push(n->arena, body, allreduce);
+  }
+  for (uint32_t t = 0; t < tuples; t++) {
+    if (at_once) choose_element(n, &w->inner_axes, t);
+    finish_value(n, w, body, values + t * components);
   }
   close_loops(&w->inner_axes);
 }
@@ -837,68 +871,6 @@ static bool plan_results(struct nest *n, struct work *w) {
   return true;
 }
 
-// --- Arrival ------------------------------------------------------------------------------------------------------------
-
-static struct ir_stmt *push(struct nest *n, struct list *out, enum ir_stmt_kind kind) {
-  struct ir_stmt *stmt = ir_stmt(n->arena, kind, n->entry->range);
-  list_push(n->arena, out, stmt);
-  return stmt;
-}
-
-// All stores of this block are before the count that one of its threads makes, between two fences; who finds that all others
-// have counted is the last. The counter wraps to 0 by itself. Returns the list that the last block's statements go to.
-static struct list *emit_arrival(struct nest *n, const struct ir_stage *stage, struct list *out) {
-  struct arena *arena = n->arena;
-  struct ir_expr *place = index_int(n, 0), *count = ir_int(arena, TYPE_I64, 1);
-  for (int d = 3; d-- > 0;) {
-    struct ir_expr *extent = grid_extent(n, d);
-    if (stage->block_axes >> d & 1) count = ir_binary(arena, OP_MUL, count, extent);
-    else if (!ir_const_is(extent, 1)) place = ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, place, ir_cast(arena, TYPE_INDEX, extent)), n->logical[d]);
-  }
-  struct ir_expr *last = ir_cast(arena, TYPE_U32, ir_binary(arena, OP_SUB, count, ir_int(arena, TYPE_I64, 1)));
-  struct ir_mem *seen = arena_new(arena, struct ir_mem);
-  seen->label = "arrival";
-  seen->name = ir_fresh_name(n->kernel, seen->label);
-  seen->space = SPACE_SHARED;
-  seen->type = TYPE_U32;
-  seen->alignment = 4;
-  list_push(arena, &seen->dims, ir_int(arena, TYPE_I64, 1));
-  list_push(arena, &seen->strides, ir_int(arena, TYPE_I64, 1));
-  list_push(arena, &n->entry->memory, seen);
-  push(n, out, IR_BARRIER);
-  struct ir_expr *is_first = ir_int(arena, TYPE_BOOL, 1);
-  for (uint32_t d = 0; d < 3; d++)
-    if (n->entry->block[d] > 1) is_first = ir_binary(arena, OP_AND, is_first, ir_binary(arena, OP_EQ, ir_special(arena, OP_THREAD, d), index_int(n, 0)));
-  struct list *inside = out;
-  if (!ir_const_is(is_first, 1)) {
-    struct ir_stmt *test = push(n, out, IR_IF);
-    test->value = is_first;
-    inside = &test->body;
-  }
-  push(n, inside, IR_FENCE);
-  struct ir_stmt *atomic = push(n, inside, IR_ATOMIC);
-  atomic->atomic = ATOMIC_INC;
-  atomic->mem = stage->mem;
-  list_push(arena, &atomic->indices, place);
-  atomic->value = last;
-  struct ir_var *before = new_let(n, "before", TYPE_U32);
-  list_push(arena, &atomic->results, before);
-  push(n, inside, IR_FENCE);
-  struct ir_stmt *store = push(n, inside, IR_STORE);
-  store->mem = seen;
-  list_push(arena, &store->indices, index_int(n, 0));
-  store->value = ir_ref(arena, before);
-  push(n, out, IR_BARRIER);
-  struct ir_var *arrived = new_let(n, "arrived", TYPE_U32);
-  struct list first = {0};
-  list_push(arena, &first, index_int(n, 0));
-  emit_let(n, out, arrived, ir_load(arena, seen, &first), n->entry->range);
-  struct ir_stmt *test = push(n, out, IR_IF);
-  test->value = ir_binary(arena, OP_EQ, ir_ref(arena, arrived), last);
-  n->arrived = stage->block_axes;
-  return &test->body;
-}
-
 // --- The pass
 
 static bool set_block(struct nest *n) {
@@ -990,7 +962,10 @@ bool pass_nest(struct pass_context *context, struct ir_kernel *kernel, struct ir
   }
   struct list *body = emit_bound_axes(&n);
   for (uint32_t i = 0; i < runs.count; i++) {
-    if (i) body = emit_arrival(&n, arrivals.at[i - 1], body);
+    if (i) {
+      body = arrival_emit(kernel, entry, arrivals.at[i - 1], n.logical, body);
+      n.arrived = list_at(&arrivals, struct ir_stage, i - 1)->block_axes;
+    }
     if (list_at(&runs, struct list, i)->count) emit_works(&n, runs.at[i], 0, body);
   }
   for (uint32_t i = 0; i < entry->axes.count; i++) list_at(&entry->axes, struct ir_axis, i)->var->subst = NULL;
