@@ -217,10 +217,11 @@ static struct ir_mem *new_local(struct nest *n, const char *label, enum type typ
   mem->alignment = type_bytes(type);
   int64_t row = 1;
   for (uint32_t i = axes->count; i-- > 0;) {
-    struct ir_expr *extent = list_at(axes, struct ir_axis, i)->extent;
-    list_insert(n->arena, &mem->dims, 0, ir_int(n->arena, TYPE_I64, extent->integer));
+    int64_t extent = list_at(axes, struct ir_axis, i)->extent->integer;
+    if (extent < 1) extent = 1; // an array has elements even where no loop runs
+    list_insert(n->arena, &mem->dims, 0, ir_int(n->arena, TYPE_I64, extent));
     list_insert(n->arena, &mem->strides, 0, ir_int(n->arena, TYPE_I64, row));
-    row *= extent->integer;
+    row *= extent;
   }
   list_push(n->arena, &n->entry->memory, mem);
   return mem;
@@ -308,6 +309,31 @@ static void begin_lets(struct nest *n, struct work *w, struct list *out) {
 }
 static void end_lets(struct work *w) {
   for (uint32_t i = 0; i < w->stage->lets.count; i++) list_at(&w->stage->lets, struct ir_stmt, i)->var->subst = NULL;
+}
+
+static void find_let(struct ir_expr *e, void *state) {
+  const struct list *lets = state;
+  if (e->op != OP_VAR || e->var->kind != VAR_LET || e->var->subst) return;
+  for (uint32_t i = lets->count; i-- > 0;)
+    if (list_at(lets, struct ir_stmt, i)->var == e->var) e->var->subst = e;
+}
+
+// The lets that the initial value needs, as new variables behind the loops; the others may mention the loops' axes. Until end_lets.
+static void begin_lets_of_init(struct nest *n, struct work *w, struct list *out) {
+  struct list *lets = &w->stage->lets;
+  for (uint32_t k = 0; k < w->stage->init.count; k++) ir_visit_expr(w->stage->init.at[k], find_let, lets);
+  for (uint32_t i = lets->count; i-- > 0;) {
+    struct ir_stmt *let = lets->at[i];
+    if (let->var->subst) ir_visit_expr(let->value, find_let, lets);
+  }
+  for (uint32_t i = 0; i < lets->count; i++) {
+    struct ir_stmt *let = lets->at[i];
+    if (!let->var->subst) continue;
+    struct ir_var *copy = new_let(n, let->var->label, let->var->type);
+    copy->range = let->var->range;
+    emit_let(n, out, copy, here(n, let->value), let->range);
+    let->var->subst = ir_ref(n->arena, copy);
+  }
 }
 
 // An operand that is no leaf gets a name, since combine may use it more than once.
@@ -401,7 +427,7 @@ static void finish_value(struct nest *n, struct work *w, struct list *body, stru
   uint32_t components = component_count(stage);
   if (stage->init.count) {
     struct ir_expr **arguments = arena_array(n->arena, struct ir_expr *, 2 * components);
-    begin_lets(n, w, body);
+    begin_lets_of_init(n, w, body);
     for (uint32_t k = 0; k < components; k++) {
       arguments[k] = named(n, body, here(n, stage->init.at[k]), "init", stage->range);
       arguments[components + k] = named(n, body, values[k], "reduced", stage->range);
@@ -457,7 +483,13 @@ static void emit_finish(struct nest *n, struct work *w, struct list *out) {
   close_loops(&w->inner_axes);
 }
 
-// Results kept in arrays are read at the consumer's own place.
+static bool are_open(const struct list *axes) {
+  for (uint32_t i = 0; i < axes->count; i++)
+    if (!list_at(axes, struct ir_axis, i)->var->subst) return false;
+  return true;
+}
+
+// Results kept in arrays are read at the consumer's own place: not before the loops that say which element are open.
 static void refresh_values(struct nest *n) {
   for (uint32_t i = 0; i < n->works.count; i++) {
     struct work *w = n->works.at[i];
@@ -465,7 +497,7 @@ static void refresh_values(struct nest *n) {
       struct list axes = list_copy(n->arena, &w->kept_axes);
       list_append(n->arena, &axes, &w->inner_axes);
       struct list refs = axis_refs(n, &axes);
-      list_at(&w->stage->results, struct ir_var, k)->subst = ir_load(n->arena, w->kept.at[k], &refs);
+      list_at(&w->stage->results, struct ir_var, k)->subst = are_open(&axes) ? ir_load(n->arena, w->kept.at[k], &refs) : NULL;
     }
   }
 }
@@ -644,6 +676,7 @@ static void emit_loop(struct nest *n, const struct list *works, uint32_t from, u
   struct list *body = out;
   struct work *first = run.at[0];
   uint32_t before = first->guards_done;
+  refresh_values(n);
   // the accumulators of this loop are declared: what is inside needs no thread that its condition leaves out
   bool uniform_only = has_collective(&run, 0, run.count, depth + 1);
   uint32_t done = common_guards(n, &run, 0, run.count, uniform_only);
@@ -687,6 +720,7 @@ static uint32_t run_end(const struct list *works, uint32_t from, uint32_t depth)
 
 static void emit_works(struct nest *n, const struct list *works, uint32_t depth, struct list *out) {
   struct list derived = emit_derived(n, works, out);
+  refresh_values(n);
   uint32_t before = list_at(works, struct work, 0)->guards_done;
   bool same_before = true;
   for (uint32_t i = 0; i < works->count; i++) same_before &= list_at(works, struct work, i)->guards_done == before;

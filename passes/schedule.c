@@ -288,7 +288,7 @@ static bool split_axis(struct scheduler *s, const struct ir_directive *directive
   if (directive->kind == DIRECTIVE_SPLIT_BY && !prove_nonnegative(&facts, poly_sub(&facts, poly_of(&facts, factor), poly_constant(&facts, 1))))
     assume(s, ir_binary(arena, OP_GE, ir_cast(arena, TYPE_I64, factor), ir_int(arena, TYPE_I64, 1)), "the factor of a split is below 1", directive->range);
   bool is_exact = prove_divides(&facts, parts, extent) || axis->is_guarded;
-  if (!is_exact && !s->entry->is_general && is_vectorized(s, directive, directive->names.at[1])) {
+  if (!is_exact && !s->entry->is_general && !mentions_axis(extent) && is_vectorized(s, directive, directive->names.at[1])) {
     assume_divides(s, extent, parts, directive->range); // whole vectors; the general entry takes the other sizes
     is_exact = true;
   }

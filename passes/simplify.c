@@ -79,7 +79,8 @@ static void find_shuffle(struct ir_expr *e, void *state) { *(bool *)state |= is_
 
 static struct ir_expr *propagate(struct arena *arena, struct ir_expr *e, void *state) {
   (void)arena, (void)state;
-  return e->op == OP_VAR && e->var->subst ? e->var->subst : e;
+  while (e->op == OP_VAR && e->var->subst) e = e->var->subst; // a let of the counter of a loop that ran once
+  return e;
 }
 
 static bool is_immutable(const struct ir_expr *e) {
