@@ -6,7 +6,10 @@
 //
 // Requires LEVEL_PROGRAM. The fast entry uses 32 bits where every tensor spans less than 2^31 bytes and no axis, its last step included,
 // reaches 2^31: what sizes decide becomes an assumption of the entry, and the general entry behind it, with 64 bits, takes the
-// launches for which it is false. An entry that is never, or always, needed is dropped. Afterwards no value has type index.
+// launches for which it is false. Where the sizes are known and are too large, the fast entry has 64 bits too. An entry that is never, or always,
+// needed is dropped. Afterwards no value has type index.
+#include <string.h>
+
 #include "compiler/pass.h"
 
 struct flatten {
@@ -122,13 +125,24 @@ static uint32_t place_of(const struct ir_kernel *kernel, const struct ir_entry *
   return UINT32_MAX;
 }
 
-// Takes away the assumptions that always hold. Returns false when one never holds.
-static bool settle_assumptions(struct ir_entry *entry) {
+// Whether an assumption is about the width of offsets. A condition that never holds is a constant by now: its message tells.
+static bool is_about_width(const struct ir_requirement *assumption) { return strstr(assumption->message, "2^31") != NULL; }
+
+// The grid would have more blocks than one launch may have: only the general entry loops over them.
+static bool is_grid_too_large(const struct ir_entry *entry) { return entry->grid[0] && ir_const_is(entry->grid[0], INT32_MAX); }
+
+// Takes away the assumptions that always hold. Returns false when one never holds. Where all that never holds is about the width of offsets, these
+// are gone too, and *type becomes I64.
+static bool settle_assumptions(struct ir_entry *entry, enum type *type) {
   bool possible = true;
   uint32_t kept = 0;
   for (uint32_t i = 0; i < entry->assumptions.count; i++) {
     struct ir_requirement *assumption = entry->assumptions.at[i];
     if (ir_const_is(assumption->condition, 1)) continue;
+    if (ir_const_is(assumption->condition, 0) && is_about_width(assumption) && !is_grid_too_large(entry)) {
+      *type = TYPE_I64;
+      continue;
+    }
     if (ir_const_is(assumption->condition, 0)) possible = false;
     entry->assumptions.at[kept++] = assumption;
   }
@@ -155,7 +169,7 @@ bool pass_index(struct pass_context *context, struct ir_kernel *kernel, struct i
       list_push(arena, &entry->assumptions, assumption);
     }
     struct ir_entry *twin = kernel->entries.at[place + 1];
-    if (!settle_assumptions(entry)) { // only 64 bits will do: the general entry takes this one's place
+    if (!settle_assumptions(entry, &type)) { // the general entry takes this one's place
       const char *name = entry->name;
       *entry = *twin;
       entry->name = name;

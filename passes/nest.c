@@ -505,6 +505,18 @@ static void refresh_values(struct nest *n) {
 // --- Conditions ---------------------------------------------------------------------------------------------------------
 
 // Threads and blocks that a stage leaves idle: dimensions wider than its own axis there and, for a store, dimensions it does not use.
+// Whether the grid, or the block, has no more along a dimension than the axis, by what the entry assumes.
+static bool is_filled(struct nest *n, struct ir_expr *widest, const struct ir_axis *axis) {
+  struct ir_expr *extent = extent_wide(n->arena, axis->extent);
+  struct facts facts;
+  if (ir_equal(extent, widest)) return true;
+  if (ir_is_const(extent) && ir_is_const(widest)) return widest->integer <= extent->integer;
+  facts_init(&facts, n->arena);
+  if (n->entry->when) facts_add_condition(&facts, n->entry->when);
+  for (uint32_t i = 0; i < n->entry->assumptions.count; i++) facts_add_condition(&facts, list_at(&n->entry->assumptions, struct ir_requirement, i)->condition);
+  return prove_at_most(&facts, widest, extent);
+}
+
 static struct ir_expr *active(struct nest *n, const struct ir_stage *stage) {
   struct ir_expr *condition = ir_int(n->arena, TYPE_BOOL, 1);
   for (int b = BIND_BLOCK_X; b <= BIND_THREAD_Z; b++) {
@@ -513,7 +525,7 @@ static struct ir_expr *active(struct nest *n, const struct ir_stage *stage) {
     struct ir_expr *widest = on_threads ? ir_int(n->arena, TYPE_I64, n->entry->block[b - BIND_THREAD_X]) : grid_extent(n, b - BIND_BLOCK_X);
     struct ir_expr *term = NULL;
     if (axis) {
-      if (!ir_equal(extent_wide(n->arena, axis->extent), widest)) term = ir_binary(n->arena, OP_LT, ir_ref(n->arena, axis->var), axis->extent);
+      if (!is_filled(n, widest, axis)) term = ir_binary(n->arena, OP_LT, ir_ref(n->arena, axis->var), axis->extent);
     } else if (stage->kind == STAGE_STORE && !ir_const_is(widest, 1) &&
                (on_threads ? stage->mem->space != SPACE_LOCAL : stage->mem->space == SPACE_GLOBAL && !(n->arrived >> (b - BIND_BLOCK_X) & 1))) {
       struct ir_expr *place = NULL;
