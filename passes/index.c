@@ -11,9 +11,11 @@
 #include <string.h>
 
 #include "compiler/pass.h"
+#include "passes/offset.h"
 
 struct flatten {
   struct arena *arena;
+  struct lets lets;
   struct list tensors; // struct ir_mem, global ones that are accessed
 };
 
@@ -32,14 +34,18 @@ static struct ir_expr *swizzle(struct arena *arena, const struct ir_mem *mem, st
   return ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, place, ir_int(arena, TYPE_INDEX, unit)), indices[units]);
 }
 
-static struct ir_expr *flat_offset(struct arena *arena, const struct ir_mem *mem, struct ir_expr **indices, uint32_t count) {
+static struct ir_expr *flat_offset(struct flatten *f, const struct ir_mem *mem, struct ir_expr **indices, uint32_t count) {
+  struct arena *arena = f->arena;
+  if (mem->swizzle_bits) return swizzle(arena, mem, indices, count);
   struct ir_expr *offset = ir_int(arena, TYPE_INDEX, 0);
+  struct offset_term *terms = arena_array(arena, struct offset_term, count + 1);
+  count = offset_terms(&f->lets, mem, indices, count, terms);
   for (uint32_t d = 0; d < count; d++) {
-    struct ir_expr *stride = ir_cast(arena, TYPE_INDEX, mem->strides.at[d]);
-    if (ir_is_const(mem->strides.at[d])) stride = ir_int(arena, TYPE_INDEX, ((struct ir_expr *)mem->strides.at[d])->integer);
-    offset = ir_binary(arena, OP_ADD, offset, ir_binary(arena, OP_MUL, indices[d], stride));
+    struct ir_expr *stride = ir_cast(arena, TYPE_INDEX, terms[d].stride);
+    if (ir_is_const(terms[d].stride)) stride = ir_int(arena, TYPE_INDEX, terms[d].stride->integer);
+    offset = ir_binary(arena, OP_ADD, offset, ir_binary(arena, OP_MUL, terms[d].index, stride));
   }
-  return mem->swizzle_bits ? swizzle(arena, mem, indices, count) : offset;
+  return offset;
 }
 
 static void note_tensor(struct flatten *f, struct ir_mem *mem) {
@@ -52,7 +58,7 @@ static void note_tensor(struct flatten *f, struct ir_mem *mem) {
 static struct ir_expr *flatten_load(struct arena *arena, struct ir_expr *e, void *state) {
   if (e->op != OP_LOAD) return e;
   note_tensor(state, e->mem);
-  struct ir_expr *offset = flat_offset(arena, e->mem, e->args, e->count);
+  struct ir_expr *offset = flat_offset(state, e->mem, e->args, e->count);
   struct ir_expr *load = ir_raw(arena, OP_LOAD_FLAT, e->type, &offset, 1);
   load->mem = e->mem;
   load->range = e->range;
@@ -64,7 +70,7 @@ static void flatten_stores(struct flatten *f, struct list *block) {
     struct ir_stmt *stmt = block->at[i];
     if (stmt->mem && !stmt->is_flat) {
       note_tensor(f, stmt->mem);
-      struct ir_expr *offset = flat_offset(f->arena, stmt->mem, (struct ir_expr **)stmt->indices.at, stmt->indices.count);
+      struct ir_expr *offset = flat_offset(f, stmt->mem, (struct ir_expr **)stmt->indices.at, stmt->indices.count);
       stmt->indices = (struct list){0};
       list_push(f->arena, &stmt->indices, offset);
       stmt->is_flat = true;
@@ -153,6 +159,7 @@ static bool settle_assumptions(struct ir_entry *entry, enum type *type) {
 bool pass_index(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
   struct arena *arena = context->arena;
   struct flatten flatten = {.arena = arena};
+  lets_collect(&flatten.lets, arena, &entry->body);
   flatten_stores(&flatten, &entry->body);
   ir_rewrite_block(arena, &entry->body, flatten_load, &flatten);
   uint32_t place = place_of(kernel, entry);

@@ -707,6 +707,23 @@ static struct ir_directive *new_directive(struct scheduler *s, const struct ir_s
   return directive;
 }
 
+// The axes in the order in which the tensor's dimensions mention them.
+static struct list by_dimension(struct scheduler *s, const struct ir_stage *stage, const struct list *own) {
+  struct list sorted = {0};
+  for (uint32_t d = 0; stage->value->op == OP_LOAD && d < stage->value->count; d++) {
+    struct ir_expr *place = stage->value->args[d];
+    for (uint32_t i = stage->derived.count; i-- > 0;) {
+      struct ir_stmt *let = stage->derived.at[i];
+      let->var->subst = let->value;
+      place = ir_substitute(s->arena, place);
+      let->var->subst = NULL;
+    }
+    for (uint32_t i = 0; i < own->count; i++)
+      if (ir_mentions(place, list_at(own, struct ir_axis, i)->var) && !list_has(&sorted, own->at[i])) list_push(s->arena, &sorted, own->at[i]);
+  }
+  return sorted.count == own->count ? sorted : *own;
+}
+
 // The threads of the block share a copy that nobody distributed: its axes are fused, and dealt out along x, then y, then z.
 static bool distribute(struct scheduler *s, struct ir_stage *stage, struct list own) {
   int64_t block[3] = {1, 1, 1};
@@ -714,7 +731,9 @@ static bool distribute(struct scheduler *s, struct ir_stage *stage, struct list 
     struct ir_axis *axis = s->entry->axes.at[i];
     if (is_thread(axis->bind) && axis->extent->integer > block[axis->bind - BIND_THREAD_X]) block[axis->bind - BIND_THREAD_X] = axis->extent->integer;
   }
-  if (own.count > 1) {
+  if (own.count > 1) { // neighbours in the tensor to neighbouring threads
+    own = by_dimension(s, stage, &own);
+    if (!apply(s, new_directive(s, stage, DIRECTIVE_REORDER, &own))) return false;
     struct ir_directive *fuse = new_directive(s, stage, DIRECTIVE_FUSE, &own);
     const char *label = fresh_label(s, arena_printf(s->arena, "%s_place", stage->label));
     list_push(s->arena, &fuse->names, (void *)label);

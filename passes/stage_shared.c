@@ -5,9 +5,9 @@
 //   stage S: store, axes t (block.x), ii_2, ji_2; derived i_2 = .. + ii_2, ..; guards i_2 < a, j_2 < b; S[ii_2, ji_2] = load(X, i_2, j_2)
 //   stage Y: store, axes t (block.x), ii, ji; derived i = .. + ii, j = .. + ji; guards i < a, j < b; Y[j, i] = load(S, ii, ji)
 //
-// The copy has an axis for each axis inside `at` that the place in the tensor depends on, in the order of the tensor's dimensions. Its
-// guards are those of the reader that can be said in its axes, and what else keeps it inside the tensor: so all that is read was
-// written. Where nothing binds its axes, the threads that the block has share the work. Pass `nest` puts barriers around it.
+// The copy has an axis for each axis inside `at` that the place in the tensor depends on, in the order of the reader's nest. Its
+// guards are those of the reader that can be said in its axes, and where these are not all, what keeps it inside the tensor: so all that is
+// read was written. Where nothing binds its axes, the threads that the block has share the work. Pass `nest` puts barriers around it.
 #include <string.h>
 
 #include "passes/schedule.h"
@@ -24,8 +24,8 @@ struct sharer {
   struct ir_mem *tensor, *copy;
   const char *at;     // label of the axis
   struct list own;    // struct ir_axis: of the first reader, inside `at`, that the copy has too
-  struct list axes;   // struct ir_axis: the copy's, in the order of its dimensions; own.at[order.at[i]] made axes.at[i]
-  uint32_t order[64];
+  struct list axes;   // struct ir_axis: the copy's, one for each
+  bool has_other_axes; // inside `at`, which the copy has not
 };
 
 static bool refuse(struct sharer *s, const struct ir_stage *stage, const char *why) {
@@ -75,23 +75,19 @@ static struct ir_expr *in_leaves(struct sharer *s, const struct ir_stage *stage,
   return e;
 }
 
-static bool has_axis(const struct list *axes, const struct ir_axis *axis) {
-  for (uint32_t i = 0; i < axes->count; i++)
-    if (axes->at[i] == axis) return true;
-  return false;
-}
-
-// Finds s->own: the axes inside `at` that the place in the tensor mentions, by dimension and then by nest.
+// Finds s->own: the axes inside `at` that the place in the tensor mentions, in the order of the nest.
 static bool find_own(struct sharer *s, const struct ir_stage *stage, const struct ir_expr *load) {
   uint32_t at = place_of_at(s, stage);
-  for (uint32_t d = 0; d < load->count; d++) {
-    struct ir_expr *leaves = in_leaves(s, stage, load->args[d]);
-    for (uint32_t i = 0; i < stage->axes.count; i++) {
-      struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
-      if (!ir_mentions(leaves, axis->var) || has_axis(&s->own, axis)) continue;
-      if (i > at) list_push(s->arena, &s->own, axis);
-      else if (axis->bind >= BIND_THREAD_X && axis->bind <= BIND_THREAD_Z)
-        return refuse(s, stage, arena_printf(s->arena, "axis '%s' outside '%s' is bound to threads, which share one copy", axis->var->label, s->at));
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
+    bool is_mentioned = false;
+    for (uint32_t d = 0; d < load->count; d++) is_mentioned |= ir_mentions(in_leaves(s, stage, load->args[d]), axis->var);
+    if (!is_mentioned) {
+      s->has_other_axes |= i > at;
+    } else if (i > at) {
+      list_push(s->arena, &s->own, axis);
+    } else if (axis->bind >= BIND_THREAD_X && axis->bind <= BIND_THREAD_Z) {
+      return refuse(s, stage, arena_printf(s->arena, "axis '%s' outside '%s' is bound to threads, which share one copy", axis->var->label, s->at));
     }
   }
   for (uint32_t i = 0; i < s->own.count; i++) {
@@ -106,7 +102,7 @@ static bool find_own(struct sharer *s, const struct ir_stage *stage, const struc
       return false;
     }
   }
-  return s->own.count <= sizeof s->order / sizeof *s->order || refuse(s, stage, "it has too many axes");
+  return true;
 }
 
 // --- The copy ---------------------------------------------------------------------------------------------------------
@@ -305,8 +301,11 @@ static struct ir_stage *make_fill(struct sharer *s, const struct ir_stage *reade
   fill->range = s->directive->range;
   give_axes(s, reader, fill);
   give_derived(s, reader, fill);
-  for (uint32_t i = 0; i < reader->guards.count; i++)
+  bool is_within = !s->has_other_axes; // it runs over the same elements as the reader, which stays inside the tensor
+  for (uint32_t i = 0; i < reader->guards.count; i++) {
     if (is_available(reader->guards.at[i])) list_push(s->arena, &fill->guards, ir_substitute(s->arena, reader->guards.at[i]));
+    else is_within = false;
+  }
   bool is_sayable = true;
   for (uint32_t d = 0; d < load->count; d++) is_sayable &= is_available(load->args[d]);
   fill->mem = s->copy;
@@ -320,7 +319,7 @@ static struct ir_stage *make_fill(struct sharer *s, const struct ir_stage *reade
     refuse(s, reader, "the place that it reads depends on more than axes");
     return NULL;
   }
-  add_bounds(s, fill, fill->value);
+  if (!is_within) add_bounds(s, fill, fill->value);
   return fill;
 }
 

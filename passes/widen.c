@@ -14,6 +14,7 @@
 
 #include "compiler/pass.h"
 #include "compiler/poly.h"
+#include "passes/offset.h"
 #include "passes/statement.h"
 
 enum { MAX_BYTES = 16, MAX_RUN = 4096 };
@@ -24,6 +25,7 @@ struct widener {
   struct ir_kernel *kernel;
   struct ir_entry *entry;
   struct list scope; // struct ir_stmt: LET and FOR around, outermost first
+  struct lets lets;
 };
 
 // An access of one element in a run.
@@ -68,10 +70,12 @@ static void scope_facts(struct widener *w, struct facts *facts) {
   for (uint32_t i = 0; i < w->scope.count; i++) statement_facts(w->entry, facts, w->scope.at[i]);
 }
 
-static struct poly offset_of(struct facts *facts, const struct ir_mem *mem, struct ir_expr *const *indices) {
+static struct poly offset_of(struct widener *w, struct facts *facts, const struct ir_mem *mem, struct ir_expr *const *indices) {
   struct poly offset = poly_constant(facts, 0);
-  for (uint32_t d = 0; d < mem->dims.count; d++)
-    offset = poly_add(facts, offset, poly_mul(facts, poly_of(facts, indices[d]), poly_of(facts, mem->strides.at[d])));
+  struct offset_term *terms = arena_array(w->arena, struct offset_term, mem->dims.count + 1);
+  uint32_t count = offset_terms(&w->lets, mem, indices, mem->dims.count, terms);
+  for (uint32_t d = 0; d < count; d++)
+    offset = poly_add(facts, offset, poly_mul(facts, poly_of(facts, terms[d].index), poly_of(facts, terms[d].stride)));
   return offset;
 }
 
@@ -144,7 +148,7 @@ static void add_access(struct collector *c, struct ir_mem *mem, struct ir_expr *
   access->mem = mem;
   access->load = load;
   access->place = c->place;
-  access->offset = offset_of(c->facts, mem, indices);
+  access->offset = offset_of(c->w, c->facts, mem, indices);
   if (access->offset.is_valid) list_push(c->w->arena, &c->accesses, access);
 }
 
@@ -315,6 +319,7 @@ bool pass_widen(struct pass_context *context, struct ir_kernel *kernel, struct i
   struct widener w = {.context = context, .arena = context->arena, .kernel = kernel, .entry = entry};
   if (entry->is_general || !has_vector(&entry->body)) return true;
   unroll_vectors(&w, &entry->body);
+  lets_collect(&w.lets, w.arena, &entry->body);
   widen_block(&w, &entry->body);
   return true;
 }
