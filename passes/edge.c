@@ -281,6 +281,9 @@ static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
   struct facts facts;
   struct candidate c;
   facts_init(&facts, e->arena);
+  if (e->entry->when) facts_add_condition(&facts, e->entry->when);
+  for (uint32_t i = 0; i < e->entry->assumptions.count; i++)
+    facts_add_condition(&facts, list_at(&e->entry->assumptions, struct ir_requirement, i)->condition);
   for (uint32_t i = 0; i < e->scope.count; i++) statement_facts(e->entry, &facts, e->scope.at[i]);
   statement_facts(e->entry, &facts, loop);
   if (!ir_const_is(loop->lo, 0) || has_collective(&loop->body) || !find_candidate(e, loop, &facts, &loop->body, &c)) return 1;

@@ -136,6 +136,8 @@ void edge_blocks(struct pass_context *context, struct ir_kernel *kernel, struct 
   struct blocks b = {.arena = context->arena, .kernel = kernel, .entry = entry};
   bool is_wanted = has_guarded_stores(&entry->body, false, false);
   for (uint32_t i = 0; i < entry->memory.count; i++) is_wanted |= list_at(&entry->memory, struct ir_mem, i)->space == SPACE_SHARED;
+  for (uint32_t i = 0; i < entry->memory.count; i++) // blocks that combine what they reduced: their loops are split
+    if (list_at(&entry->memory, struct ir_mem, i)->workspace) return;
   if (!is_wanted || entry->is_general) return;
   uint32_t first = 0;
   while (first < entry->body.count && list_at(&entry->body, struct ir_stmt, first)->kind == IR_LET) first++;

@@ -167,6 +167,9 @@ bool pass_math(struct pass_context *context, struct ir_kernel *kernel, struct ir
   if (!context->options->no_contract) math_contract(context->arena, kernel, &entry->body, NULL);
   struct math m = {.arena = context->arena, .kernel = kernel, .entry = entry};
   clear_marks(&entry->body);
+  if (entry->when) math_note_condition(&m, entry->when);
+  for (uint32_t i = 0; i < entry->assumptions.count; i++)
+    math_note_condition(&m, list_at(&entry->assumptions, struct ir_requirement, i)->condition);
   for (int d = 0; d < 3; d++) { // a block that runs belongs to a grid that is not empty
     struct list unused = {0};
     m.out = &unused;

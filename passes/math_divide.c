@@ -182,6 +182,8 @@ void math_note_condition(struct math *m, struct ir_expr *condition) {
     if (is_nonnegative(m, condition->args[0])) math_note_positive(m, condition->args[1]);
   } else if (condition->op == OP_GT && type_is_integer(condition->args[0]->type)) {
     if (is_nonnegative(m, condition->args[1])) math_note_positive(m, condition->args[0]);
+  } else if (condition->op == OP_GE && type_is_integer(condition->args[0]->type)) {
+    if (ir_is_const(condition->args[1]) && condition->args[1]->integer > 0) math_note_positive(m, condition->args[0]);
   }
 }
 

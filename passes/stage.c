@@ -99,6 +99,11 @@ struct ir_expr *entry_grid_extent(struct arena *arena, const struct ir_entry *en
     else if (!ir_equal(extent, wide)) extent = ir_binary(arena, OP_MAX, extent, wide);
   }
   if (!extent) return one;
-  bool is_positive = (ir_is_const(extent) && extent->integer >= 1) || (extent->op == OP_MAX && (ir_const_is(extent->args[0], 1) || ir_const_is(extent->args[1], 1)));
-  return arrives && !is_positive ? ir_binary(arena, OP_MAX, extent, one) : extent;
+  if (!arrives) return extent;
+  struct facts facts;
+  facts_init(&facts, arena);
+  if (entry->when) facts_add_condition(&facts, entry->when);
+  for (uint32_t i = 0; i < entry->assumptions.count; i++)
+    facts_add_condition(&facts, list_at(&entry->assumptions, struct ir_requirement, i)->condition);
+  return !prove_at_most(&facts, one, extent) ? ir_binary(arena, OP_MAX, extent, one) : extent;
 }
