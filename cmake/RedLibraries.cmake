@@ -6,9 +6,10 @@
 
 function(red_shared_library name)
   add_library(${name} SHARED)
-  target_include_directories(${name} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_include_directories(${name} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/runtime>)
   target_link_options(${name} PRIVATE
-    -Wl,--gc-sections -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/red.map)
+    -Wl,--gc-sections -Wl,--build-id -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/red.map)
   if(NOT RED_SANITIZE AND NOT RED_FUZZ) # sanitizers are found through their symbols, and in the program
     target_link_options(${name} PRIVATE -Wl,--exclude-libs,ALL -Wl,-z,defs)
   endif()

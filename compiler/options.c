@@ -168,7 +168,7 @@ static bool add_define(struct compilation *c, const struct define *define) {
   return true;
 }
 
-static bool take_define(struct compilation *c, const char *text) {
+bool options_define(struct compilation *c, const char *text) {
   size_t length = strcspn(text, "=");
   struct define define = {.name = arena_strndup(&c->arena, text, length)};
   if (!is_identifier(text, length) || !text[length]) {
@@ -221,7 +221,7 @@ static bool apply(struct options *options, enum option option, const char *value
     options->has_emit = true;
     break;
   case OPTION_ARCH: return take_arch(c, value);
-  case OPTION_DEFINE: return take_define(c, value);
+  case OPTION_DEFINE: return options_define(c, value);
   case OPTION_SCHEDULE: c->options.schedule = value; break;
   case OPTION_CLASS:
     choice = choose(&c->diag, spelling, value, class_names);

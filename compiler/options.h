@@ -67,6 +67,9 @@ bool options_expand(struct diag *diag, int argc, char **argv, int *expanded_argc
 // Appends the arguments in a text, split as those of a file, to `out`: char *, in the arena.
 void options_split(struct arena *arena, const char *text, size_t length, struct list *out);
 
+// Takes the NAME=VALUE of a -D; false after reporting an error.
+bool options_define(struct compilation *c, const char *text);
+
 // compiler/help.c: the texts that --help and the like print.
 void help_print(struct text *out);
 void help_print_version(struct text *out);

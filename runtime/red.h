@@ -79,7 +79,7 @@ extern "C" {
   X(INVALID, 1, "an argument of the call is not legal, a null handle for example")                                                   \
   X(MEMORY, 2, "there is no memory left, on the host or on the device")                                                              \
   X(INTERNAL, 3, "a fault of red itself: please report it")                                                                          \
-  X(UNSUPPORTED, 4, "the library or the device cannot do this: libred-rt holds no compiler, the simulator no graphs")                \
+  X(UNSUPPORTED, 4, "red cannot do this, on this device at least")                \
   X(FORKED, 5, "the handle was made before fork(): a child process opens its own device, before its parent opened one")               \
   X(NO_DRIVER, 10, "there is no CUDA driver, or it does not start")                                                                  \
   X(NO_DEVICE, 11, "there is no such device")                                                                                        \
@@ -137,8 +137,8 @@ typedef struct red_device red_device;
 //   "auto" or NULL    what RED_DEVICE names; unset: the GPU of the context that is current, else cuda:0, else, where there is no driver or no GPU, sim
 // Errors: INVALID (the name), NO_DRIVER, NO_DEVICE, DRIVER, MEMORY. Any thread.
 RED_API red_error red_open(const char *name, red_device **device);
-// Closes the device and frees what it keeps: modules, workspace, memory of red_alloc. Programs of the device must have been released, and launches
-// must have ended. NULL is fine.
+// Closes the device and frees what it keeps: modules and workspace, but not memory of red_alloc. Programs of the device must have been released, and
+// launches must have ended. NULL is fine.
 RED_API void red_close(red_device *device);
 
 typedef struct red_device_info {
@@ -193,7 +193,7 @@ typedef struct red_options {
 // [compiler] Compiles a text, or a file; release the program with red_release. `name` is what messages call the text. `options` may be NULL. Programs
 // that were compiled before for the same kind of device come from memory or from the disk cache. Where a schedule needs a size at compile time (an
 // axis bound to threads) that no option gives, that kernel is compiled at its first launch with new sizes (or by red_prepare), and the last 64 kinds are kept.
-// Errors: COMPILE, FILE, INVALID, MEMORY, UNSUPPORTED (libred-rt), FORKED. Any thread.
+// Errors: COMPILE, FILE, INVALID, MEMORY, UNSUPPORTED (a device older than every target), FORKED. Any thread.
 RED_API red_error red_compile_text(red_device *device, const char *name, const char *text, const red_options *options, red_program **program);
 RED_API red_error red_compile_file(red_device *device, const char *path, const red_options *options, red_program **program);
 // A program from PTX that redc wrote: with its launch plan, a comment block at its head. Nothing is compiled but by the driver.
@@ -348,7 +348,8 @@ RED_API red_error red_prepare(const red_kernel *kernel, red_stream stream, const
 
 // Bytes of workspace that a launch with these arguments needs; 0 for many. Pointers are looked at for their alignment only. Errors: those of red_launch.
 RED_API red_error red_workspace_size(const red_kernel *kernel, const red_argument *arguments, size_t count, size_t *bytes);
-// Initialises workspace of the caller, once, on a stream: zeroes its header. Launches leave it so. `data` is device memory, aligned to 256 bytes.
+// Initialises workspace of the caller on a stream: zeroes it. One that is used for one kernel with the same sizes needs it once, since launches leave
+// their counters zero; before it is used for others, initialise it again. `data` is device memory, aligned to 256 bytes.
 RED_API red_error red_workspace_init(red_device *device, red_stream stream, void *data, size_t bytes);
 // red_launch with the caller's workspace, initialised, which no other launch may use before this one has ended.
 RED_API red_error red_launch_with(const red_kernel *kernel, red_stream stream, const red_argument *arguments, size_t count, void *workspace, size_t bytes);

@@ -1,0 +1,357 @@
+// red_compile_text and red_compile_file.
+#define RED_BUILDING
+#include "compiler/jit.h"
+
+#include "red_version.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void destroy_text(struct jit_text *text) {
+  free(text->name);
+  free(text->text);
+}
+
+static void destroy(void *state) {
+  struct jit *jit = state;
+  destroy_text(&jit->program);
+  destroy_text(&jit->schedules);
+  for (size_t i = 0; i < jit->define_count; i++) free(jit->defines[i]);
+  free(jit->defines);
+  free(jit->schedule);
+  text_free(&jit->key);
+  pthread_mutex_destroy(&jit->lock);
+  free(jit);
+}
+
+// ---- Options
+
+static const struct target *newest_target(int arch) {
+  const struct target *best = NULL;
+  for (const struct target *target = target_table(); target->name; target++)
+    if ((int)target->sm <= arch) best = target;
+  return best;
+}
+
+static red_error choose_target(struct jit *jit, const char *arch) {
+  const red_device_info *info = &jit->device->info;
+  jit->target = arch ? target_find(arch) : newest_target(info->arch);
+  if (jit->target) return RED_OK;
+  if (arch) return error_set(RED_ERROR_INVALID, "there is no target \"%.32s\"; see redc --list-targets", arch);
+  return error_set(RED_ERROR_UNSUPPORTED, "%s is an sm_%d, older than every target", info->name, info->arch);
+}
+
+static red_error copy_text(struct jit_text *to, const char *name, const char *text, size_t length) {
+  to->name = strdup(name);
+  to->text = malloc(length + 1);
+  if (!to->name || !to->text) return error_memory();
+  memcpy(to->text, text, length);
+  to->text[length] = 0;
+  to->length = length;
+  return RED_OK;
+}
+
+static red_error read_text(struct jit_text *to, const char *path) {
+  FILE *file = fopen(path, "rb");
+  struct text text = {0};
+  char part[4096];
+  size_t got;
+  if (!file) return error_set(RED_ERROR_FILE, "cannot read '%s': %s", path, strerror(errno));
+  errno = 0;
+  while ((got = fread(part, 1, sizeof part, file)) > 0) text_append(&text, part, got);
+  bool failed = ferror(file) != 0;
+  int why = errno;
+  fclose(file);
+  red_error error =
+      failed ? error_set(RED_ERROR_FILE, "cannot read '%s': %s", path, strerror(why)) : copy_text(to, path, text.data ? text.data : "", text.length);
+  text_free(&text);
+  return error;
+}
+
+static red_error take_options(struct jit *jit, const red_options *options) {
+  static const red_options none;
+  if (!options) options = &none;
+  if (options->optimize < 0 || options->optimize > 4) return error_set(RED_ERROR_INVALID, "options.optimize is %d; it is 0 to 4", options->optimize);
+  if (options->define_count && !options->defines) return error_set(RED_ERROR_INVALID, "options.defines is NULL");
+  if (options->schedule_text && options->schedule_file)
+    return error_set(RED_ERROR_INVALID, "options.schedule_text and options.schedule_file are both given");
+  jit->optimize = options->optimize ? (uint32_t)options->optimize - 1 : 3;
+  jit->no_contract = options->no_contract;
+  jit->debug = options->debug;
+  jit->defines = calloc(options->define_count + 1, sizeof *jit->defines);
+  jit->schedule = options->schedule ? strdup(options->schedule) : NULL;
+  if (!jit->defines || (options->schedule && !jit->schedule)) return error_memory();
+  for (size_t i = 0; i < options->define_count; i++) {
+    if (!options->defines[i]) return error_set(RED_ERROR_INVALID, "options.defines[%zu] is NULL", i);
+    if (!(jit->defines[i] = strdup(options->defines[i]))) return error_memory();
+    jit->define_count++;
+  }
+  red_error error = choose_target(jit, options->arch);
+  if (!error && options->schedule_text)
+    error = copy_text(&jit->schedules, "<schedules>", options->schedule_text, strlen(options->schedule_text));
+  if (!error && options->schedule_file) error = read_text(&jit->schedules, options->schedule_file);
+  return error;
+}
+
+// ---- Keys
+
+static void add(struct text *key, const void *data, size_t size) {
+  uint64_t length = size;
+  text_append(key, (const char *)&length, sizeof length);
+  if (size) text_append(key, data, size);
+}
+
+static void add_string(struct text *key, const char *string) {
+  add(key, string ? string : "", string ? strlen(string) + 1 : 0); // NULL is no empty string
+}
+
+// Everything that the code depends on.
+static void make_key(struct jit *jit) {
+  struct text *key = &jit->key;
+  const uint8_t flags[] = {(uint8_t)jit->optimize, jit->no_contract, jit->debug};
+  add_string(key, RED_VERSION);
+  add_string(key, jit_identity());
+  add_string(key, jit->target->name);
+  add(key, flags, sizeof flags);
+  add_string(key, jit->schedule);
+  add_string(key, jit->program.name);
+  add(key, jit->program.text, jit->program.length);
+  add_string(key, jit->schedules.name);
+  add(key, jit->schedules.text, jit->schedules.length);
+  add(key, &jit->define_count, sizeof jit->define_count);
+  for (size_t i = 0; i < jit->define_count; i++) add_string(key, jit->defines[i]);
+}
+
+// ---- Kernels on their own
+
+static struct jit_unit *make_unit(struct plan *memory, const char *label, const char *name) {
+  struct jit_unit *unit = plan_alloc(memory, sizeof *unit);
+  if (unit) unit->label = plan_strdup(memory, label, strlen(label));
+  if (unit && name) unit->name = plan_strdup(memory, name, strlen(name));
+  return unit && unit->label && (!name || unit->name) ? unit : NULL;
+}
+
+// Compiles the kernel of a unit, or leaves it to be compiled for each list of sizes.
+static red_error compile_unit(struct jit *jit, const struct jit_unit *unit, const struct plan_kernel *plan, struct red_kernel *kernel) {
+  kernel->unit = unit;
+  kernel->plan = plan;
+  red_error error = jit_part(jit, unit, plan, NULL, &kernel->variant);
+  if (error && error != JIT_PARTS) return error;
+  if (!error) kernel->plan = &kernel->variant->plan.kernels[0];
+  return kernel_finish(kernel);
+}
+
+struct adding {
+  struct jit *jit;
+  struct red_program *program;
+};
+
+static red_error count_kernel(void *state, const struct ir_kernel *kernel, const struct plan_kernel *plan) {
+  (void)kernel, (void)plan;
+  ++*(uint32_t *)state;
+  return RED_OK;
+}
+
+// How many kernels the program has that have all their types: one with several types counts several times.
+static red_error count_kernels(struct jit *jit, uint32_t *count) {
+  struct plan plan;
+  plan_init(&plan);
+  red_error error = jit_check(jit, NULL, &plan, count_kernel, count);
+  plan_destroy(&plan);
+  return error;
+}
+
+static red_error add_kernel(void *state, const struct ir_kernel *kernel, const struct plan_kernel *plan) {
+  struct adding *adding = state;
+  struct red_program *program = adding->program;
+  struct jit_unit *unit = make_unit(&program->memory, kernel->label, kernel->name);
+  if (!unit) return error_memory();
+  struct red_kernel *added = &program->kernels[program->kernel_count++];
+  kernel_init(added, program, unit->name);
+  return compile_unit(adding->jit, unit, plan, added);
+}
+
+// ---- Generic kernels
+
+struct seeing {
+  const struct plan_kernel *plan;
+};
+static red_error see(void *state, const struct ir_kernel *kernel, const struct plan_kernel *plan) {
+  (void)kernel;
+  ((struct seeing *)state)->plan = plan;
+  return RED_OK;
+}
+
+// What the kernel takes, found by trying types, since which ones it may have is for `check` to say.
+static red_error look_at(struct jit *jit, struct jit_unit *unit, struct plan *memory, const struct plan_kernel **plan) {
+  static const enum plan_type tried[] = {PLAN_F32, PLAN_I32, PLAN_U32, PLAN_BOOL, PLAN_C64, PLAN_F16};
+  struct seeing seeing = {NULL};
+  red_error error = RED_OK;
+  for (size_t i = 0; i < sizeof tried / sizeof *tried && !seeing.plan; i++) {
+    for (uint32_t t = 0; t < unit->type_count; t++) unit->values[t] = tried[i];
+    error = jit_check(jit, unit, memory, see, &seeing);
+    if (error && error != RED_ERROR_COMPILE) return error;
+  }
+  *plan = seeing.plan;
+  return seeing.plan ? RED_OK : error;
+}
+
+// For each tensor of the kernel, the place of its type among the unit's type parameters; -1: it has one of its own.
+static red_error find_parameters(const struct ast_kernel *source, const struct jit_unit *unit, struct plan *memory, const int8_t **type_of) {
+  int8_t *places = plan_alloc(memory, source->inputs.count + source->outputs.count + 1);
+  bool found[PROGRAM_MAX_TYPES] = {false};
+  uint32_t tensor = 0;
+  if (!places) return error_memory();
+  for (int outputs = 0; outputs < 2; outputs++) {
+    const struct list *params = outputs ? &source->outputs : &source->inputs;
+    for (uint32_t i = 0; i < params->count; i++) {
+      const struct ast_param *param = list_at(params, struct ast_param, i);
+      if (!param->is_tensor) continue;
+      places[tensor] = -1;
+      for (uint32_t t = 0; t < unit->type_count; t++)
+        if (strcmp(unit->types[t], param->type.text) == 0) {
+          places[tensor] = (int8_t)t;
+          found[t] = true;
+        }
+      tensor++;
+    }
+  }
+  for (uint32_t t = 0; t < unit->type_count; t++)
+    if (!found[t])
+      return error_set(RED_ERROR_COMPILE, "kernel '%s': no tensor has the type parameter '%s', so a launch cannot say what it is: give it with a definition %s=f32",
+                       unit->label, unit->types[t], unit->types[t]);
+  *type_of = places;
+  return RED_OK;
+}
+
+static red_error add_generic(struct jit *jit, struct red_program *program, const struct ast_kernel *source) {
+  struct plan *memory = &program->memory;
+  struct jit_unit *unit = make_unit(memory, source->name.text, NULL);
+  if (!unit) return error_memory();
+  for (uint32_t i = 0; i < source->type_params.count; i++) {
+    const char *name = list_at(&source->type_params, struct ast_name, i)->text;
+    if (jit_defines(jit, name)) continue;
+    if (unit->type_count == PROGRAM_MAX_TYPES)
+      return error_set(RED_ERROR_UNSUPPORTED, "kernel '%s' has more than %d type parameters for the launch to decide", unit->label, PROGRAM_MAX_TYPES);
+    if (!(unit->types[unit->type_count++] = plan_strdup(memory, name, strlen(name)))) return error_memory();
+  }
+  struct red_kernel *kernel = &program->kernels[program->kernel_count++];
+  kernel_init(kernel, program, unit->label);
+  kernel->unit = unit;
+  kernel->type_count = unit->type_count;
+  memcpy(kernel->types, unit->types, sizeof kernel->types);
+  red_error error = look_at(jit, unit, memory, &kernel->plan);
+  if (!error) error = find_parameters(source, unit, memory, &kernel->type_of);
+  return error ? error : kernel_finish(kernel);
+}
+
+// ---- At launch
+
+static red_error compile_types(void *state, struct red_kernel *generic, const enum plan_type *types, struct red_kernel *kernel) {
+  struct jit *jit = state;
+  struct plan *memory = &generic->program->memory;
+  struct seeing seeing = {NULL};
+  red_error error = RED_OK;
+  pthread_mutex_lock(&jit->lock); // for the program's memory
+  struct jit_unit *unit = plan_alloc(memory, sizeof *unit);
+  if (unit) {
+    *unit = *(const struct jit_unit *)generic->unit;
+    memcpy(unit->values, types, unit->type_count * sizeof *types);
+    error = jit_check(jit, unit, memory, see, &seeing);
+  } else {
+    error = error_memory();
+  }
+  if (!error) error = compile_unit(jit, unit, seeing.plan, kernel);
+  pthread_mutex_unlock(&jit->lock);
+  return error;
+}
+
+static red_error compile_sizes(void *jit, struct red_kernel *kernel, const int64_t *sizes, struct variant **variant) {
+  return jit_part(jit, kernel->unit, kernel->plan, sizes, variant);
+}
+
+static const struct jit_ops ops = {compile_types, compile_sizes, destroy};
+
+// ---- Programs
+
+// Each kernel on its own, in the order of the text: those with all their types first.
+static red_error compile_parts(struct jit *jit, struct red_program **out) {
+  struct compilation c;
+  red_error error = jit_parse(jit, &c);
+  uint32_t generic = 0, whole = 0, count = error ? 0 : c.ast.kernels.count;
+  for (uint32_t k = 0; k < count; k++) generic += jit_is_generic(jit, list_at(&c.ast.kernels, struct ast_kernel, k));
+  if (generic < count) error = count_kernels(jit, &whole);
+  struct red_program *program = error ? NULL : program_create(jit->device, generic + whole);
+  if (!error && !program) error = error_memory();
+  struct adding adding = {jit, program};
+  if (!error && generic < count) error = jit_check(jit, NULL, &program->memory, add_kernel, &adding);
+  for (uint32_t k = 0; k < count && !error; k++) {
+    const struct ast_kernel *kernel = list_at(&c.ast.kernels, struct ast_kernel, k);
+    if (jit_is_generic(jit, kernel)) error = add_generic(jit, program, kernel);
+  }
+  compilation_destroy(&c);
+  if (error) {
+    red_release(program);
+    program = NULL;
+  } else {
+    program->ops = &ops;
+    program->jit = jit;
+  }
+  *out = program;
+  return error;
+}
+
+static red_error compile(struct jit *jit, red_program **program) {
+  struct variant *variant;
+  make_key(jit);
+  red_error error = jit_whole(jit, &variant);
+  if (error == JIT_PARTS) {
+    error = compile_parts(jit, program);
+    if (error) destroy(jit);
+    return error;
+  }
+  destroy(jit);
+  return error ? error : program_of_variant(variant, program);
+}
+
+static struct jit *create(red_device *device) {
+  struct jit *jit = calloc(1, sizeof *jit);
+  if (!jit) return NULL;
+  jit->device = device;
+  pthread_mutex_init(&jit->lock, NULL);
+  return jit;
+}
+
+red_error red_compile_text(red_device *device, const char *name, const char *text, const red_options *options, red_program **program) {
+  if (program) *program = NULL;
+  red_error error = device_check(device);
+  if (error) return error;
+  if (!text || !program) return error_set(RED_ERROR_INVALID, "red_compile_text: %s is NULL", text ? "the place for the program" : "the text");
+  struct jit *jit = create(device);
+  if (!jit) return error_memory();
+  error = take_options(jit, options);
+  if (!error) error = copy_text(&jit->program, name ? name : "<text>", text, strlen(text));
+  if (error) {
+    destroy(jit);
+    return error;
+  }
+  return compile(jit, program);
+}
+
+red_error red_compile_file(red_device *device, const char *path, const red_options *options, red_program **program) {
+  if (program) *program = NULL;
+  red_error error = device_check(device);
+  if (error) return error;
+  if (!path || !program) return error_set(RED_ERROR_INVALID, "red_compile_file: %s is NULL", path ? "the place for the program" : "the path");
+  struct jit *jit = create(device);
+  if (!jit) return error_memory();
+  error = take_options(jit, options);
+  if (!error) error = read_text(&jit->program, path);
+  if (error) {
+    destroy(jit);
+    return error;
+  }
+  return compile(jit, program);
+}
