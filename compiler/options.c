@@ -21,8 +21,8 @@ const struct option_info option_table[OPTION_COUNT] = {
 };
 
 // In the order of enum emit_kind.
-static const char *const emit_names[] = {"ast", "ir", "cuda", "llvm", "ptx", "cubin", NULL};
-static const char *const emit_suffixes[] = {".ast", ".ir", ".cu", ".ll", ".ptx", ".cubin", NULL};
+static const char *const emit_names[] = {"ast", "ir", "cuda", "llvm", "ptx", "cubin", "header", NULL};
+static const char *const emit_suffixes[] = {".ast", ".ir", ".cu", ".ll", ".ptx", ".cubin", ".h", NULL};
 
 const char *emit_name(enum emit_kind kind) {
   return emit_names[kind];
@@ -368,6 +368,7 @@ static void choose_output(struct options *options) {
                options->output);
     diag_note(&c->diag, nowhere, "it may be %s; or say it with --emit", enumerate(&c->arena, emit_suffixes));
   }
+  if (options->has_output && strcmp(options->output, "-") != 0) c->header_name = options->output;
   if (options->emit == EMIT_CUBIN && !options->has_output)
     refuse(options, "a cubin is binary: give -o PATH, or -o - for standard output");
   if (c->stop_after && options->emit != EMIT_IR && options->emit != EMIT_AST)

@@ -2,6 +2,7 @@
 #include "compiler/pipeline.h"
 
 #include "codegen/arguments.h"
+#include "codegen/cheader.h"
 #include "codegen/codegen.h"
 #include "compiler/explain.h"
 #include "compiler/input.h"
@@ -355,6 +356,19 @@ static bool generate_ptx(struct compilation *c, struct pass_context *context, st
   return ok;
 }
 
+// The PTX in a C header.
+static bool generate_header(struct compilation *c, struct pass_context *context, struct text *out) {
+  const struct source *first = c->diag.sources.count ? list_at(&c->diag.sources, struct source, 0) : NULL;
+  const char *name = c->header_name ? c->header_name : first ? first->name : "kernels";
+  struct text ptx = {0};
+  struct plan plan;
+  plan_init(&plan);
+  bool ok = generate_ptx(c, context, &ptx) && compilation_plan(c, &plan) && codegen_cheader(&c->diag, &plan, &ptx, name, out);
+  plan_destroy(&plan);
+  text_free(&ptx);
+  return ok;
+}
+
 // Code or text of one kind, with its time.
 static bool generate(struct compilation *c, enum emit_kind kind, struct text *out) {
   struct pass_context context = make_context(c);
@@ -367,6 +381,7 @@ static bool generate(struct compilation *c, enum emit_kind kind, struct text *ou
   case EMIT_LLVM: ok = codegen_nvptx(&context, NVPTX_LLVM, out); break;
   case EMIT_PTX:
   case EMIT_CUBIN: return generate_ptx(c, &context, out);
+  case EMIT_HEADER: return generate_header(c, &context, out);
   }
   pipeline_count(c, "codegen", start);
   return ok;

@@ -20,7 +20,7 @@
 #include "compiler/pass.h"
 #include "runtime/plan.h"
 
-enum emit_kind { EMIT_AST, EMIT_IR, EMIT_CUDA, EMIT_LLVM, EMIT_PTX, EMIT_CUBIN };
+enum emit_kind { EMIT_AST, EMIT_IR, EMIT_CUDA, EMIT_LLVM, EMIT_PTX, EMIT_CUBIN, EMIT_HEADER };
 
 // Wall time of a part of the compilation. A part that runs several times is added up.
 struct phase {
@@ -46,6 +46,7 @@ struct compilation {
   void (*after_step)(struct compilation *c, const char *step, void *state);
   void *after_step_state;
 
+  const char *header_name; // EMIT_HEADER: the header's name, from which its own names are made; NULL: that of the first source
   struct text *schedules; // `check` appends the compiler's own schedules; NULL: not asked
   struct text explain;
   struct list phases;           // struct phase, in the order of the first run
