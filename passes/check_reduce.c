@@ -287,6 +287,13 @@ static struct ir_reducer *choose_reducer(struct checker *c, const struct ast_exp
   return NULL;
 }
 
+// The guard of a reduction with an initial value says which elements count. That it is the reduction's own shows by the axis that it names; all of
+// its other conditions are those around it, under which alone the initial value may be read.
+static struct ir_expr *name_axis(struct checker *c, struct ir_expr *guard, const struct scope_axis *axis) {
+  struct ir_expr *inside = ir_binary(c->arena, OP_GE, ir_ref(c->arena, axis->var), axis->lo);
+  return ir_binary(c->arena, OP_AND, inside, guard);
+}
+
 bool check_reduce(struct checker *c, const struct ast_expr *e, const enum type *want, uint32_t wanted, struct list *values) {
   const struct list *names = c->result_names;
   c->result_names = NULL;
@@ -303,6 +310,7 @@ bool check_reduce(struct checker *c, const struct ast_expr *e, const enum type *
   bool good = check_push_axes(c, &e->axes);
   if (good && e->guard) {
     struct ir_expr *guard = check_condition(c, e->guard);
+    if (guard && e->init && c->axes.count > parallel) guard = name_axis(c, guard, c->axes.at[parallel]);
     if (guard) list_push(c->arena, &c->guards, guard);
     else good = false;
   }

@@ -21,36 +21,10 @@
 #include "compiler/pass.h"
 #include "passes/allreduce.h"
 #include "passes/arrival.h"
+#include "passes/nest.h"
 #include "passes/stage.h"
 
 enum { NO_PLACE = UINT32_MAX, MAX_LOCAL = 1024 };
-
-// A stage on its way.
-struct work {
-  struct ir_stage *stage;
-  struct list loops;     // struct ir_stage_axis that are not bound, outermost first
-  struct list loop_ids;  // of the nest tree: uintptr_t, which instance of a loop each is
-  uint32_t first_reduction; // place in loops where the accumulator lives; loops.count when none
-  uint32_t thread_axes;  // reduced ones
-  uint32_t guards_done;  // guards already around us
-  bool is_active;        // the condition of idle threads and blocks is around us
-  struct list kept_axes; // struct ir_axis: parallel loops that the results are kept over, as an array
-  struct list inner_axes; // struct ir_axis: parallel loops inside the reduction
-  struct list accumulators; // struct ir_var MUTABLE or, with inner axes, struct ir_mem
-  struct list kept;         // struct ir_mem, with kept axes
-};
-
-struct nest {
-  struct pass_context *context;
-  struct arena *arena;
-  struct diag *diag;
-  struct ir_kernel *kernel;
-  struct ir_entry *entry;
-  struct list works; // struct work
-  struct ir_expr *logical[3]; // the block's place
-  uint32_t arrived;  // block axes of which only the last block is here: bit 0 x, 1 y, 2 z
-  bool failed;
-};
 
 static struct ir_expr *index_int(struct nest *n, int64_t value) { return ir_int(n->arena, TYPE_INDEX, value); }
 
@@ -311,31 +285,6 @@ static void end_lets(struct work *w) {
   for (uint32_t i = 0; i < w->stage->lets.count; i++) list_at(&w->stage->lets, struct ir_stmt, i)->var->subst = NULL;
 }
 
-static void find_let(struct ir_expr *e, void *state) {
-  const struct list *lets = state;
-  if (e->op != OP_VAR || e->var->kind != VAR_LET || e->var->subst) return;
-  for (uint32_t i = lets->count; i-- > 0;)
-    if (list_at(lets, struct ir_stmt, i)->var == e->var) e->var->subst = e;
-}
-
-// The lets that the initial value needs, as new variables behind the loops; the others may mention the loops' axes. Until end_lets.
-static void begin_lets_of_init(struct nest *n, struct work *w, struct list *out) {
-  struct list *lets = &w->stage->lets;
-  for (uint32_t k = 0; k < w->stage->init.count; k++) ir_visit_expr(w->stage->init.at[k], find_let, lets);
-  for (uint32_t i = lets->count; i-- > 0;) {
-    struct ir_stmt *let = lets->at[i];
-    if (let->var->subst) ir_visit_expr(let->value, find_let, lets);
-  }
-  for (uint32_t i = 0; i < lets->count; i++) {
-    struct ir_stmt *let = lets->at[i];
-    if (!let->var->subst) continue;
-    struct ir_var *copy = new_let(n, let->var->label, let->var->type);
-    copy->range = let->var->range;
-    emit_let(n, out, copy, here(n, let->value), let->range);
-    let->var->subst = ir_ref(n->arena, copy);
-  }
-}
-
 // An operand that is no leaf gets a name, since combine may use it more than once.
 static struct ir_expr *named(struct nest *n, struct list *out, struct ir_expr *e, const char *label, struct range range) {
   if (e->op == OP_CONST || e->op == OP_VAR) return e;
@@ -427,12 +376,8 @@ static void finish_value(struct nest *n, struct work *w, struct list *body, stru
   uint32_t components = component_count(stage);
   if (stage->init.count) {
     struct ir_expr **arguments = arena_array(n->arena, struct ir_expr *, 2 * components);
-    begin_lets_of_init(n, w, body);
-    for (uint32_t k = 0; k < components; k++) {
-      arguments[k] = named(n, body, here(n, stage->init.at[k]), "init", stage->range);
-      arguments[components + k] = named(n, body, values[k], "reduced", stage->range);
-    }
-    end_lets(w);
+    nest_emit_initial_values(n, w, body, arguments);
+    for (uint32_t k = 0; k < components; k++) arguments[components + k] = named(n, body, values[k], "reduced", stage->range);
     ir_inline(n->kernel, &stage->reducer->combine, arguments, body, stage->range, values);
   }
   bool is_array = w->kept_axes.count || w->inner_axes.count;
@@ -489,8 +434,7 @@ static bool are_open(const struct list *axes) {
   return true;
 }
 
-// Results kept in arrays are read at the consumer's own place: not before the loops that say which element are open.
-static void refresh_values(struct nest *n) {
+void nest_refresh_values(struct nest *n) {
   for (uint32_t i = 0; i < n->works.count; i++) {
     struct work *w = n->works.at[i];
     for (uint32_t k = 0; k < w->kept.count; k++) {
@@ -517,7 +461,7 @@ static bool is_filled(struct nest *n, struct ir_expr *widest, const struct ir_ax
   return prove_at_most(&facts, widest, extent);
 }
 
-static struct ir_expr *active(struct nest *n, const struct ir_stage *stage) {
+struct ir_expr *nest_active(struct nest *n, const struct ir_stage *stage) {
   struct ir_expr *condition = ir_int(n->arena, TYPE_BOOL, 1);
   for (int b = BIND_BLOCK_X; b <= BIND_THREAD_Z; b++) {
     struct ir_axis *axis = stage_bound_axis(stage, (enum ir_bind)b);
@@ -573,8 +517,7 @@ static uint32_t common_guards(struct nest *n, const struct list *works, uint32_t
 
 // --- The nest -----------------------------------------------------------------------------------------------------------
 
-// Derived axes whose pieces are known now become lets here. Returns those emitted, for forget.
-static struct list emit_derived(struct nest *n, const struct list *works, struct list *out) {
+struct list nest_emit_derived(struct nest *n, const struct list *works, struct list *out) {
   struct list emitted = {0};
   for (uint32_t i = 0; i < works->count; i++) {
     struct work *w = works->at[i];
@@ -596,7 +539,7 @@ static struct list emit_derived(struct nest *n, const struct list *works, struct
   return emitted;
 }
 
-static void forget(const struct list *vars) {
+void nest_forget(const struct list *vars) {
   for (uint32_t i = 0; i < vars->count; i++) list_at(vars, struct ir_var, i)->subst = NULL;
 }
 
@@ -604,8 +547,8 @@ static void emit_works(struct nest *n, const struct list *works, uint32_t depth,
 
 static void emit_leaf(struct nest *n, struct work *w, struct list *out) {
   struct ir_stage *stage = w->stage;
-  refresh_values(n);
-  struct ir_expr *on = w->is_active ? ir_int(n->arena, TYPE_BOOL, 1) : here(n, active(n, stage));
+  nest_refresh_values(n);
+  struct ir_expr *on = w->is_active ? ir_int(n->arena, TYPE_BOOL, 1) : here(n, nest_active(n, stage));
   bool has_loop = w->first_reduction < w->loops.count;
   if (stage->kind == STAGE_REDUCE && !has_loop) emit_init(n, w, out);
   struct list *body = out;
@@ -688,7 +631,7 @@ static void emit_loop(struct nest *n, const struct list *works, uint32_t from, u
   struct list *body = out;
   struct work *first = run.at[0];
   uint32_t before = first->guards_done;
-  refresh_values(n);
+  nest_refresh_values(n);
   // the accumulators of this loop are declared: what is inside needs no thread that its condition leaves out
   bool uniform_only = has_collective(&run, 0, run.count, depth + 1);
   uint32_t done = common_guards(n, &run, 0, run.count, uniform_only);
@@ -731,8 +674,8 @@ static uint32_t run_end(const struct list *works, uint32_t from, uint32_t depth)
 }
 
 static void emit_works(struct nest *n, const struct list *works, uint32_t depth, struct list *out) {
-  struct list derived = emit_derived(n, works, out);
-  refresh_values(n);
+  struct list derived = nest_emit_derived(n, works, out);
+  nest_refresh_values(n);
   uint32_t before = list_at(works, struct work, 0)->guards_done;
   bool same_before = true;
   for (uint32_t i = 0; i < works->count; i++) same_before &= list_at(works, struct work, i)->guards_done == before;
@@ -747,7 +690,7 @@ static void emit_works(struct nest *n, const struct list *works, uint32_t depth,
     struct work *first = works->at[i];
     struct list *inside = out;
     bool opens = to == i + 1 && first->stage->kind == STAGE_STORE && !first->is_active && loop_at(first, depth);
-    struct ir_expr *on = opens ? here(n, active(n, first->stage)) : NULL;
+    struct ir_expr *on = opens ? here(n, nest_active(n, first->stage)) : NULL;
     if (opens && !ir_const_is(on, 1) && is_available(on)) { // a store alone in its loops: who makes it is known around them
       struct ir_stmt *test = ir_stmt(n->arena, IR_IF, first->stage->range);
       test->value = on;
@@ -762,7 +705,7 @@ static void emit_works(struct nest *n, const struct list *works, uint32_t depth,
   }
   if (same_before)
     for (uint32_t i = 0; i < works->count; i++) list_at(works, struct work, i)->guards_done = before;
-  forget(&derived);
+  nest_forget(&derived);
 }
 
 // Numbers the loops that emit_works will open, so that two stages share a loop exactly when they have the same number at a depth.
@@ -996,6 +939,7 @@ bool pass_nest(struct pass_context *context, struct ir_kernel *kernel, struct ir
     list_push(n.arena, runs.at[runs.count - 1], w);
     if (!entry->is_general) lift_vector_guards(&n, w->stage);
     sort_guards(&n, w);
+    nest_find_outer_guards(&n, w);
   }
   if (!set_block(&n)) return false;
   assume_small_axes(&n);
