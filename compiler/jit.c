@@ -124,78 +124,24 @@ static void make_key(struct jit *jit) {
   for (size_t i = 0; i < jit->define_count; i++) add_string(key, jit->defines[i]);
 }
 
-// ---- Kernels on their own
-
-static struct jit_unit *make_unit(struct plan *memory, const char *label, const char *name) {
-  struct jit_unit *unit = plan_alloc(memory, sizeof *unit);
-  if (unit) unit->label = plan_strdup(memory, label, strlen(label));
-  if (unit && name) unit->name = plan_strdup(memory, name, strlen(name));
-  return unit && unit->label && (!name || unit->name) ? unit : NULL;
-}
-
-// Compiles the kernel of a unit, or leaves it to be compiled for each list of sizes.
-static red_error compile_unit(struct jit *jit, const struct jit_unit *unit, const struct plan_kernel *plan, struct red_kernel *kernel) {
-  kernel->unit = unit;
-  kernel->plan = plan;
-  red_error error = jit_part(jit, unit, plan, NULL, &kernel->variant);
-  if (error && error != JIT_PARTS) return error;
-  if (!error) kernel->plan = &kernel->variant->plan.kernels[0];
-  return kernel_finish(kernel);
-}
-
-struct adding {
-  struct jit *jit;
-  struct red_program *program;
-};
-
-static red_error count_kernel(void *state, const struct ir_kernel *kernel, const struct plan_kernel *plan) {
-  (void)kernel, (void)plan;
-  ++*(uint32_t *)state;
-  return RED_OK;
-}
-
-// How many kernels the program has that have all their types: one with several types counts several times.
-static red_error count_kernels(struct jit *jit, uint32_t *count) {
-  struct plan plan;
-  plan_init(&plan);
-  red_error error = jit_check(jit, NULL, &plan, count_kernel, count);
-  plan_destroy(&plan);
-  return error;
-}
-
-static red_error add_kernel(void *state, const struct ir_kernel *kernel, const struct plan_kernel *plan) {
-  struct adding *adding = state;
-  struct red_program *program = adding->program;
-  struct jit_unit *unit = make_unit(&program->memory, kernel->label, kernel->name);
-  if (!unit) return error_memory();
-  struct red_kernel *added = &program->kernels[program->kernel_count++];
-  kernel_init(added, program, unit->name);
-  return compile_unit(adding->jit, unit, plan, added);
-}
-
 // ---- Generic kernels
 
-struct seeing {
-  const struct plan_kernel *plan;
-};
-static red_error see(void *state, const struct ir_kernel *kernel, const struct plan_kernel *plan) {
-  (void)kernel;
-  ((struct seeing *)state)->plan = plan;
-  return RED_OK;
+static struct jit_unit *make_unit(struct plan *memory, const char *name) {
+  struct jit_unit *unit = plan_alloc(memory, sizeof *unit);
+  if (unit) unit->name = plan_strdup(memory, name, strlen(name));
+  return unit && unit->name ? unit : NULL;
 }
 
 // What the kernel takes, found by trying types, since which ones it may have is for `check` to say.
 static red_error look_at(struct jit *jit, struct jit_unit *unit, struct plan *memory, const struct plan_kernel **plan) {
   static const enum plan_type tried[] = {PLAN_F32, PLAN_I32, PLAN_U32, PLAN_BOOL, PLAN_C64, PLAN_F16};
-  struct seeing seeing = {NULL};
   red_error error = RED_OK;
-  for (size_t i = 0; i < sizeof tried / sizeof *tried && !seeing.plan; i++) {
+  for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
     for (uint32_t t = 0; t < unit->type_count; t++) unit->values[t] = tried[i];
-    error = jit_check(jit, unit, memory, see, &seeing);
-    if (error && error != RED_ERROR_COMPILE) return error;
+    error = jit_check(jit, unit, memory, plan);
+    if (error != RED_ERROR_COMPILE) return error;
   }
-  *plan = seeing.plan;
-  return seeing.plan ? RED_OK : error;
+  return error;
 }
 
 // For each tensor of the kernel, the place of its type among the unit's type parameters; -1: it has one of its own.
@@ -221,24 +167,24 @@ static red_error find_parameters(const struct ast_kernel *source, const struct j
   for (uint32_t t = 0; t < unit->type_count; t++)
     if (!found[t])
       return error_set(RED_ERROR_COMPILE, "kernel '%s': no tensor has the type parameter '%s', so a launch cannot say what it is: give it with a definition %s=f32",
-                       unit->label, unit->types[t], unit->types[t]);
+                       unit->name, unit->types[t], unit->types[t]);
   *type_of = places;
   return RED_OK;
 }
 
 static red_error add_generic(struct jit *jit, struct red_program *program, const struct ast_kernel *source) {
   struct plan *memory = &program->memory;
-  struct jit_unit *unit = make_unit(memory, source->name.text, NULL);
+  struct jit_unit *unit = make_unit(memory, source->name.text);
   if (!unit) return error_memory();
   for (uint32_t i = 0; i < source->type_params.count; i++) {
     const char *name = list_at(&source->type_params, struct ast_name, i)->text;
     if (jit_defines(jit, name)) continue;
     if (unit->type_count == PROGRAM_MAX_TYPES)
-      return error_set(RED_ERROR_UNSUPPORTED, "kernel '%s' has more than %d type parameters for the launch to decide", unit->label, PROGRAM_MAX_TYPES);
+      return error_set(RED_ERROR_UNSUPPORTED, "kernel '%s' has more than %d type parameters for the launch to decide", unit->name, PROGRAM_MAX_TYPES);
     if (!(unit->types[unit->type_count++] = plan_strdup(memory, name, strlen(name)))) return error_memory();
   }
   struct red_kernel *kernel = &program->kernels[program->kernel_count++];
-  kernel_init(kernel, program, unit->label);
+  kernel_init(kernel, program, unit->name);
   kernel->unit = unit;
   kernel->type_count = unit->type_count;
   memcpy(kernel->types, unit->types, sizeof kernel->types);
@@ -252,68 +198,75 @@ static red_error add_generic(struct jit *jit, struct red_program *program, const
 static red_error compile_types(void *state, struct red_kernel *generic, const enum plan_type *types, struct red_kernel *kernel) {
   struct jit *jit = state;
   struct plan *memory = &generic->program->memory;
-  struct seeing seeing = {NULL};
   red_error error = RED_OK;
   pthread_mutex_lock(&jit->lock); // for the program's memory
   struct jit_unit *unit = plan_alloc(memory, sizeof *unit);
   if (unit) {
     *unit = *(const struct jit_unit *)generic->unit;
     memcpy(unit->values, types, unit->type_count * sizeof *types);
-    error = jit_check(jit, unit, memory, see, &seeing);
+    kernel->unit = unit;
+    error = jit_check(jit, unit, memory, &kernel->plan);
   } else {
     error = error_memory();
   }
-  if (!error) error = compile_unit(jit, unit, seeing.plan, kernel);
+  if (!error) error = kernel_finish(kernel);
   pthread_mutex_unlock(&jit->lock);
   return error;
 }
 
-static red_error compile_sizes(void *jit, struct red_kernel *kernel, const int64_t *sizes, struct variant **variant) {
-  return jit_part(jit, kernel->unit, kernel->plan, sizes, variant);
+static red_error compile_entry(void *jit, struct red_kernel *kernel, uint32_t entry, const int64_t *sizes, enum slot_state *state, struct variant **variant) {
+  const struct jit_unit named = {.name = kernel->name};
+  return jit_entry(jit, kernel->unit ? kernel->unit : &named, kernel->plan, entry, sizes, state, variant);
 }
 
-static const struct jit_ops ops = {compile_types, compile_sizes, destroy};
+static struct variant *compile_whole(void *jit) {
+  struct variant *variant;
+  return jit_whole(jit, &variant) ? NULL : variant;
+}
+
+static const struct jit_ops ops = {compile_types, compile_entry, compile_whole, destroy};
 
 // ---- Programs
 
-// Each kernel on its own, in the order of the text: those with all their types first.
-static red_error compile_parts(struct jit *jit, struct red_program **out) {
+static red_error add_generics(struct jit *jit, struct red_program *program) {
   struct compilation c;
   red_error error = jit_parse(jit, &c);
-  uint32_t generic = 0, whole = 0, count = error ? 0 : c.ast.kernels.count;
-  for (uint32_t k = 0; k < count; k++) generic += jit_is_generic(jit, list_at(&c.ast.kernels, struct ast_kernel, k));
-  if (generic < count) error = count_kernels(jit, &whole);
-  struct red_program *program = error ? NULL : program_create(jit->device, generic + whole);
-  if (!error && !program) error = error_memory();
-  struct adding adding = {jit, program};
-  if (!error && generic < count) error = jit_check(jit, NULL, &program->memory, add_kernel, &adding);
-  for (uint32_t k = 0; k < count && !error; k++) {
+  for (uint32_t k = 0; k < c.ast.kernels.count && !error; k++) {
     const struct ast_kernel *kernel = list_at(&c.ast.kernels, struct ast_kernel, k);
     if (jit_is_generic(jit, kernel)) error = add_generic(jit, program, kernel);
   }
   compilation_destroy(&c);
-  if (error) {
-    red_release(program);
-    program = NULL;
+  return error;
+}
+
+static red_error make_program(struct jit *jit, red_program **program) {
+  uint32_t generic;
+  struct variant *variant;
+  make_key(jit);
+  red_error error = jit_interface(jit, &generic, &variant);
+  if (error) return error;
+  if (variant) {
+    error = program_of_variant(variant, &ops, jit, generic, program);
+    if (error) return error;
   } else {
-    program->ops = &ops;
-    program->jit = jit;
+    *program = program_create(jit->device, generic);
+    if (!*program) return error_memory();
+    (*program)->ops = &ops;
+    (*program)->jit = jit;
   }
-  *out = program;
+  if (generic) error = add_generics(jit, *program);
+  if (error) {
+    (*program)->ops = NULL; // the caller destroys it
+    red_release(*program);
+    *program = NULL;
+  }
   return error;
 }
 
 static red_error compile(struct jit *jit, red_program **program) {
-  struct variant *variant;
-  make_key(jit);
-  red_error error = jit_whole(jit, &variant);
-  if (error == JIT_PARTS) {
-    error = compile_parts(jit, program);
-    if (error) destroy(jit);
-    return error;
-  }
-  destroy(jit);
-  return error ? error : program_of_variant(variant, program);
+  red_error error = make_program(jit, program);
+  if (error) destroy(jit);
+  return error;
 }
 
 static struct jit *create(red_device *device) {

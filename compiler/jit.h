@@ -1,7 +1,7 @@
 // The just-in-time compiler behind red_compile_text: programs with their options, and the keys under which what they compile to is found again.
 //
-// A program is compiled whole where that can be done once and for all. Otherwise each of its kernels is a unit of its own: one that is compiled for each
-// list of types (a type parameter without -D), or of sizes (a schedule that needs an extent as a constant).
+// red_compile_text parses and checks: that gives a plan whose entries have no code, and every error of schedules that users wrote. The code of an entry is made when
+// a launch first takes it, from the same texts. Both are kept, in memory and on disk.
 #ifndef RED_COMPILER_JIT_H
 #define RED_COMPILER_JIT_H
 
@@ -25,12 +25,11 @@ struct jit {
   pthread_mutex_t lock; // of the program's memory, while types are added
 };
 
-// A kernel on its own.
+// A kernel of the program.
 struct jit_unit {
-  const char *label; // of the kernel in the source
-  const char *name;  // of the instance of it; NULL: there is one
+  const char *name; // of the kernel in the plan: the label in the source, and behind it the types that the options give to its type parameters
   uint32_t type_count;
-  const char *types[PROGRAM_MAX_TYPES]; // type parameters given beside the options' definitions
+  const char *types[PROGRAM_MAX_TYPES]; // type parameters given beside the options' definitions, in a generic kernel
   enum plan_type values[PROGRAM_MAX_TYPES];
 };
 
@@ -39,15 +38,16 @@ const char *jit_identity(void);
 
 // compiler/jit_compile.c. Each sets the thread's error.
 
-// The whole program. JIT_PARTS where its kernels must be compiled on their own.
-#define JIT_PARTS ((red_error)-1)
+// The plan of all kernels that have their types, without code: a variant that is never loaded. `generic`: how many others there are. The variant is NULL where no
+// kernel has all its types.
+red_error jit_interface(struct jit *jit, uint32_t *generic, struct variant **variant);
+// The plan of one kernel, in `memory`.
+red_error jit_check(struct jit *jit, const struct jit_unit *unit, struct plan *memory, const struct plan_kernel **plan);
+// The code of one entry, as struct jit_ops has it.
+red_error jit_entry(struct jit *jit, const struct jit_unit *unit, const struct plan_kernel *plan, uint32_t entry, const int64_t *sizes, enum slot_state *state,
+                    struct variant **variant);
+// The code of all entries.
 red_error jit_whole(struct jit *jit, struct variant **variant);
-// One kernel; `sizes` (by its plan) fixed where they are not NULL. JIT_PARTS where a size is missing.
-red_error jit_part(struct jit *jit, const struct jit_unit *unit, const struct plan_kernel *plan, const int64_t *sizes, struct variant **variant);
-// What kernels take, without code: calls `found` for each kernel of the checked program, with a plan that has no entries, in `memory`. Only the unit's
-// kernel where it is not NULL; else those that have all their types.
-typedef red_error jit_found(void *state, const struct ir_kernel *kernel, const struct plan_kernel *plan);
-red_error jit_check(struct jit *jit, const struct jit_unit *unit, struct plan *memory, jit_found *found, void *state);
 // The syntax tree: a compilation that has parsed the texts and nothing more. The caller destroys it, also after an error.
 red_error jit_parse(struct jit *jit, struct compilation *c);
 // Whether a kernel has a type parameter that the options do not define.

@@ -100,88 +100,62 @@ static void define_sizes(struct compilation *c, const struct plan_kernel *plan, 
   }
 }
 
+// Whether a kernel of the source can be the one of a name in the plan.
+static bool may_be(const struct ast_kernel *kernel, const char *name) {
+  size_t length = strlen(kernel->name.text);
+  return strncmp(kernel->name.text, name, length) == 0 && (!name[length] || name[length] == '_');
+}
+
 // Keeps the kernels that are meant, and the schedules of kernels that are not there, so that those are still reported.
 static void select_kernels(struct jit *jit, const struct jit_unit *unit, struct ast_file *ast) {
   for (uint32_t k = ast->kernels.count; k-- > 0;) {
     const struct ast_kernel *kernel = list_at(&ast->kernels, struct ast_kernel, k);
-    if (unit ? strcmp(kernel->name.text, unit->label) == 0 : !jit_is_generic(jit, kernel)) continue;
+    bool is_generic = jit_is_generic(jit, kernel);
+    if (unit ? may_be(kernel, unit->name) && (unit->type_count || !is_generic) : !is_generic) continue;
     for (uint32_t s = ast->schedules.count; s-- > 0;)
       if (strcmp(list_at(&ast->schedules, struct ast_schedule, s)->kernel.text, kernel->name.text) == 0) list_remove(&ast->schedules, s);
     list_remove(&ast->kernels, k);
   }
 }
 
-// Only the kernel of this name, where a unit names one.
-static void keep_kernel(struct ir_module *module, const struct jit_unit *unit) {
-  for (uint32_t i = module->kernels.count; unit && unit->name && i-- > 0;)
-    if (strcmp(list_at(&module->kernels, struct ir_kernel, i)->name, unit->name) != 0) list_remove(&module->kernels, i);
+// Only the kernel of the unit. A generic one has its types in its name.
+static bool keep_kernel(struct ir_module *module, const struct jit_unit *unit) {
+  for (uint32_t i = module->kernels.count; i-- > 0;) {
+    const struct ir_kernel *kernel = list_at(&module->kernels, struct ir_kernel, i);
+    if (strcmp(unit->type_count ? kernel->label : kernel->name, unit->name) != 0) list_remove(&module->kernels, i);
+  }
+  return module->kernels.count == 1;
 }
 
-// Parses and checks what is meant.
+// Parses and checks what is meant: a unit's kernel, or all that have their types.
 static red_error check(struct jit *jit, const struct jit_unit *unit, const struct plan_kernel *plan, const int64_t *sizes, struct compilation *c) {
   red_error error = jit_parse(jit, c);
   if (error) return error;
   select_kernels(jit, unit, &c->ast);
   if (unit) define_types(c, unit);
   if (sizes) define_sizes(c, plan, sizes);
-  if (!compilation_check(c)) return needs_sizes(&c->diag) ? JIT_PARTS : report(c);
-  keep_kernel(&c->module, unit);
+  if (!compilation_check(c)) return report(c);
+  if (unit && !keep_kernel(&c->module, unit)) return error_set(RED_ERROR_INTERNAL, "the kernel %s is not found again", unit->name);
   return RED_OK;
 }
 
-// ---- Compiling
+// ---- Builds: from the disk, or fresh and put there
 
+// What is to be built, and the state of an entry after it.
 struct build {
   struct jit *jit;
-  const struct jit_unit *unit; // NULL: the whole program
+  const struct jit_unit *unit; // NULL: all kernels
   const struct plan_kernel *plan;
+  const char *entry; // NULL: all entries
   const int64_t *sizes;
   const struct text *key;
+  red_error (*fresh)(struct build *build, struct built *built);
+  enum slot_state state;
 };
+// A build that gives nothing to keep, and is no error.
+#define NOTHING ((red_error)-1)
 
-static red_error compile(const struct build *b, struct compilation *c, struct text *ptx) {
-  red_error error = check(b->jit, b->unit, b->plan, b->sizes, c);
-  if (error) return error;
-  if (compilation_lower(c) && compilation_emit(c, EMIT_PTX, ptx)) return RED_OK;
-  return needs_sizes(&c->diag) && !b->sizes ? JIT_PARTS : report(c);
-}
-
-static bool has_generic(struct jit *jit, const struct ast_file *ast) {
-  for (uint32_t k = 0; k < ast->kernels.count; k++)
-    if (jit_is_generic(jit, list_at(&ast->kernels, struct ast_kernel, k))) return true;
-  return false;
-}
-
-// Whether the whole program is one unit.
-static red_error check_whole(struct jit *jit) {
-  struct compilation c;
-  red_error error = jit_parse(jit, &c);
-  if (!error && has_generic(jit, &c.ast)) error = JIT_PARTS;
-  compilation_destroy(&c);
-  return error;
-}
-
-static red_error compile_fresh(const struct build *b, struct built *built) {
-  struct compilation c;
-  struct text ptx = {0}, log = {0};
-  struct diag_style style = {0};
-  red_error error = b->unit ? RED_OK : check_whole(b->jit);
-  if (error) return error;
-  error = compile(b, &c, &ptx);
-  if (!error && c.diag.warning_count) diag_print(&c.diag, &style, &log);
-  compilation_destroy(&c);
-  if (error) {
-    text_free(&ptx);
-    text_free(&log);
-    return error;
-  }
-  *built = (struct built){ptx.data, log.data, ptx.length};
-  return RED_OK;
-}
-
-// ---- The disk
-
-// A value is the length of the log in eight bytes, the log and the PTX.
+// A value is the length of the log in eight bytes, the log and the text.
 static bool unpack(const char *data, size_t size, struct built *built) {
   uint64_t log;
   if (size < sizeof log) return false;
@@ -216,7 +190,7 @@ static void pack(const struct red_cache_key *key, const struct built *built) {
 }
 
 static red_error build(void *state, struct built *built) {
-  const struct build *b = state;
+  struct build *b = state;
   const struct red_cache_field fields[] = {{"ptx", 3}, {b->key->data, b->key->length}};
   const struct red_cache_key key = {fields, 2};
   void *data;
@@ -226,12 +200,21 @@ static red_error build(void *state, struct built *built) {
     free(data);
     if (ok) return RED_OK;
   }
-  red_error error = compile_fresh(b, built);
+  red_error error = b->fresh(b, built);
   if (!error) pack(&key, built);
   return error;
 }
 
-// ---- What programs are made of
+static red_error find_or_build(struct build *b, struct variant **variant) {
+  return variant_get(b->jit->device, b->key->data, b->key->length, b->jit->program.name, build, b, variant);
+}
+
+static void keep_log(const struct compilation *c, struct built *built) {
+  struct text log = {0};
+  struct diag_style style = {0};
+  if (c->diag.warning_count) diag_print(&c->diag, &style, &log);
+  built->log = log.data;
+}
 
 static void key_field(struct text *key, const void *data, size_t size) {
   uint64_t length = size;
@@ -239,51 +222,174 @@ static void key_field(struct text *key, const void *data, size_t size) {
   if (size) text_append(key, data, size);
 }
 
-red_error jit_whole(struct jit *jit, struct variant **variant) {
-  struct build b = {.jit = jit, .key = &jit->key};
-  return variant_get(jit->device, jit->key.data, jit->key.length, jit->program.name, build, &b, variant);
+static void key_string(struct text *key, const char *string) {
+  key_field(key, string ? string : "", string ? strlen(string) + 1 : 0);
 }
 
-red_error jit_part(struct jit *jit, const struct jit_unit *unit, const struct plan_kernel *plan, const int64_t *sizes, struct variant **variant) {
+// ---- Code
+
+// Entries other than the one of this name and its twin go: each of the two is lowered with the other in sight.
+static bool select_pair(struct ir_kernel *kernel, const char *name, bool *is_general) {
+  struct list kept = {0};
+  for (uint32_t i = 0; i < kernel->entries.count; i++) {
+    struct ir_entry *entry = list_at(&kernel->entries, struct ir_entry, i);
+    struct ir_entry *after = i + 1 < kernel->entries.count ? kernel->entries.at[i + 1] : NULL;
+    struct ir_entry *before = i ? kernel->entries.at[i - 1] : NULL;
+    if (strcmp(entry->name, name) == 0 || (after && after->is_general && strcmp(after->name, name) == 0) ||
+        (entry->is_general && before && strcmp(before->name, name) == 0))
+      kernel->entries.at[kept.count++] = entry;
+    if (strcmp(entry->name, name) == 0) *is_general = entry->is_general;
+  }
+  kernel->entries.count = kept.count;
+  return kept.count > 0;
+}
+
+// Only the entry of this name; false where the passes found that no launch takes it. Where the pipeline put a plain schedule in place of one of the compiler's own,
+// that is the entry.
+static bool select_entry(const struct compilation *c, struct ir_kernel *kernel, const char *name, bool is_general) {
+  for (uint32_t i = kernel->entries.count; i-- > 0;) {
+    const struct ir_entry *entry = list_at(&kernel->entries, struct ir_entry, i);
+    bool is_it = c->options.is_plain ? entry->is_automatic && entry->is_general == is_general : strcmp(entry->name, name) == 0;
+    if (!is_it) list_remove(&kernel->entries, i);
+  }
+  return kernel->entries.count == 1;
+}
+
+static red_error make_code(struct build *b, struct compilation *c, struct text *ptx) {
+  red_error error = check(b->jit, b->unit, b->plan, b->sizes, c);
+  if (error) return error;
+  bool is_general = false;
+  if (b->entry && !select_pair(list_at(&c->module.kernels, struct ir_kernel, 0), b->entry, &is_general))
+    return error_set(RED_ERROR_INTERNAL, "the entry %s is not found again", b->entry);
+  if (!compilation_lower(c)) {
+    if (!needs_sizes(&c->diag) || b->sizes) return report(c);
+    b->state = SLOT_EXACT;
+    return NOTHING;
+  }
+  if (b->unit && !keep_kernel(&c->module, b->unit)) return error_set(RED_ERROR_INTERNAL, "the kernel %s is not found again", b->unit->name);
+  if (b->entry && !select_entry(c, list_at(&c->module.kernels, struct ir_kernel, 0), b->entry, is_general)) {
+    b->state = SLOT_ABSENT;
+    return NOTHING;
+  }
+  return compilation_emit(c, EMIT_PTX, ptx) ? RED_OK : report(c);
+}
+
+static red_error fresh_code(struct build *b, struct built *built) {
+  struct compilation c;
+  struct text ptx = {0};
+  red_error error = make_code(b, &c, &ptx);
+  if (!error) {
+    built->ptx = ptx.data;
+    built->ptx_bytes = ptx.length;
+    keep_log(&c, built);
+  } else {
+    text_free(&ptx);
+  }
+  compilation_destroy(&c);
+  return error;
+}
+
+red_error jit_entry(struct jit *jit, const struct jit_unit *unit, const struct plan_kernel *plan, uint32_t entry, const int64_t *sizes, enum slot_state *state,
+                    struct variant **variant) {
   struct text key = {0};
+  struct build b = {jit, unit, plan, plan->entries[entry].name, sizes, &key, fresh_code, SLOT_COMPILED};
   text_append(&key, jit->key.data, jit->key.length);
-  key_field(&key, unit->label, strlen(unit->label));
-  key_field(&key, unit->name ? unit->name : "", unit->name ? strlen(unit->name) : 0);
+  key_string(&key, unit->name);
+  key_string(&key, b.entry);
   for (uint32_t i = 0; i < unit->type_count; i++) {
-    key_field(&key, unit->types[i], strlen(unit->types[i]));
+    key_string(&key, unit->types[i]);
     key_field(&key, &unit->values[i], sizeof unit->values[i]);
   }
   key_field(&key, sizes, sizes ? plan->size_count * sizeof *sizes : 0);
-  struct build b = {jit, unit, plan, sizes, &key};
-  red_error error = variant_get(jit->device, key.data, key.length, jit->program.name, build, &b, variant);
+  red_error error = find_or_build(&b, variant);
   text_free(&key);
-  return error;
+  *state = b.state;
+  return error == NOTHING ? RED_OK : error;
 }
+
+red_error jit_whole(struct jit *jit, struct variant **variant) {
+  struct text key = {0};
+  struct build b = {.jit = jit, .key = &key, .fresh = fresh_code, .state = SLOT_COMPILED};
+  text_append(&key, jit->key.data, jit->key.length);
+  key_string(&key, "all");
+  red_error error = find_or_build(&b, variant);
+  text_free(&key);
+  return error == NOTHING ? error_set(RED_ERROR_COMPILE, "%s: the code depends on sizes of a launch", jit->program.name) : error;
+}
+
+// ---- Plans without code
 
 static struct list no_parameters(struct arena *arena, struct ir_kernel *kernel, struct ir_entry *entry) {
   (void)arena, (void)kernel, (void)entry;
   return (struct list){0};
 }
 
-static red_error visit(struct compilation *c, struct plan *memory, jit_found *found, void *state) {
-  uint32_t first = memory->kernel_count;
-  if (!plan_build(memory, &c->module, no_parameters)) return report(c);
-  red_error error = RED_OK;
-  for (uint32_t i = 0; i < c->module.kernels.count && !error; i++) {
-    struct plan_kernel *plan = plan_alloc(memory, sizeof *plan); // plan_build moves its own
-    if (!plan) return error_memory();
-    *plan = memory->kernels[first + i];
-    plan->entry_count = 0;
-    error = found(state, list_at(&c->module.kernels, struct ir_kernel, i), plan);
+// Reports what is wrong with schedules that users wrote, but for sizes that only launches know: lowers them. What is left of the module is of no use.
+static red_error try_schedules(struct compilation *c) {
+  uint32_t count = 0;
+  for (uint32_t k = 0; k < c->module.kernels.count; k++) {
+    struct ir_kernel *kernel = list_at(&c->module.kernels, struct ir_kernel, k);
+    for (uint32_t i = kernel->entries.count; i-- > 0;) {
+      const struct ir_entry *entry = list_at(&kernel->entries, struct ir_entry, i);
+      if (entry->is_automatic || diag_is_own(&c->diag, entry->range)) list_remove(&kernel->entries, i);
+    }
+    count += kernel->entries.count;
   }
+  return !count || compilation_lower(c) || needs_sizes(&c->diag) ? RED_OK : report(c);
+}
+
+static red_error print_plan(struct compilation *c, struct built *built) {
+  struct plan plan;
+  plan_init(&plan);
+  red_error error = plan_build(&plan, &c->module, no_parameters) ? RED_OK : report(c);
+  built->ptx = error ? NULL : plan_print(&plan);
+  if (!error && !built->ptx) error = error_memory();
+  if (!error) built->ptx_bytes = strlen(built->ptx);
+  plan_destroy(&plan);
   return error;
 }
 
-red_error jit_check(struct jit *jit, const struct jit_unit *unit, struct plan *memory, jit_found *found, void *state) {
+static red_error fresh_plan(struct build *b, struct built *built) {
+  struct compilation c;
+  red_error error = check(b->jit, NULL, NULL, NULL, &c);
+  if (!error) error = print_plan(&c, built);
+  if (!error) error = try_schedules(&c);
+  if (!error) {
+    keep_log(&c, built);
+  } else {
+    free(built->ptx);
+    *built = (struct built){0};
+  }
+  compilation_destroy(&c);
+  return error;
+}
+
+red_error jit_interface(struct jit *jit, uint32_t *generic, struct variant **variant) {
+  struct build b = {.jit = jit, .key = &jit->key, .fresh = fresh_plan};
+  struct compilation c;
+  *generic = 0;
+  *variant = NULL;
+  if (strchr(jit->program.text, '<')) { // a kernel may have type parameters
+    red_error error = jit_parse(jit, &c);
+    uint32_t count = c.ast.kernels.count;
+    for (uint32_t k = 0; k < count && !error; k++) *generic += jit_is_generic(jit, list_at(&c.ast.kernels, struct ast_kernel, k));
+    compilation_destroy(&c);
+    if (error || (count && *generic == count)) return error;
+  }
+  return find_or_build(&b, variant);
+}
+
+red_error jit_check(struct jit *jit, const struct jit_unit *unit, struct plan *memory, const struct plan_kernel **plan) {
   struct compilation c;
   red_error error = check(jit, unit, NULL, NULL, &c);
-  if (error == JIT_PARTS) error = report(&c);
-  if (!error) error = visit(&c, memory, found, state);
+  struct plan_kernel *copy = plan_alloc(memory, sizeof *copy); // plan_build moves its own
+  if (!error && !copy) error = error_memory();
+  if (!error && !plan_build(memory, &c.module, no_parameters)) error = report(&c);
+  if (!error) {
+    *copy = memory->kernels[memory->kernel_count - 1];
+    *plan = copy;
+    error = try_schedules(&c);
+  }
   compilation_destroy(&c);
   return error;
 }

@@ -8,6 +8,7 @@
 struct call {
   struct red_kernel *kernel;      // after types are resolved
   struct variant *variant;        // what runs
+  bool is_pinned;                 // it is an instance, held for this launch
   const struct plan_kernel *plan; // of the variant
   uint32_t place;                 // of the kernel in the variant
   struct module *module;

@@ -75,22 +75,61 @@ static red_error resolve_types(struct call *call, const struct target *target) {
   return error ? error : kernel_retype(generic, types, !capturing, &call->kernel);
 }
 
-static red_error resolve_sizes(struct call *call, const struct target *target) {
+// Sets the variant of an entry that is compiled at launch; NULL where no launch takes it.
+static red_error resolve_entry(struct call *call, const struct target *target, uint32_t entry) {
+  struct red_kernel *kernel = call->kernel;
   bool capturing;
-  call->plan = call->kernel->plan;
-  enum plan_status status = plan_evaluate(call->plan, &call->input, &call->result); // which has no entries: PLAN_LIMIT at best
-  if (status != PLAN_LIMIT) return refuse(call, status);
+  enum slot_state state;
+  red_error error = kernel_entry(kernel, entry, false, &state, &call->variant);
+  if (error) {
+    error = is_capturing(kernel->program->device, target, &capturing);
+    if (!error) error = kernel_entry(kernel, entry, !capturing, &state, &call->variant);
+  }
+  if (error || state != SLOT_EXACT) return error;
   int64_t sizes[PLAN_MAX_SIZES];
-  memcpy(sizes, call->result.sizes, call->plan->size_count * sizeof *sizes);
-  if (!kernel_resize(call->kernel, sizes, false, &call->variant)) return RED_OK;
-  red_error error = is_capturing(call->kernel->program->device, target, &capturing);
-  return error ? error : kernel_resize(call->kernel, sizes, !capturing, &call->variant);
+  memcpy(sizes, call->result.sizes, kernel->plan->size_count * sizeof *sizes);
+  call->is_pinned = true;
+  if (!kernel_resize(kernel, entry, sizes, false, &call->variant)) return RED_OK;
+  error = is_capturing(kernel->program->device, target, &capturing);
+  if (!error) error = kernel_resize(kernel, entry, sizes, !capturing, &call->variant);
+  call->is_pinned = !error && call->variant;
+  return error;
 }
 
-// Sorts the arguments, finds the variant and evaluates its plan. A variant of the kernel's instances is pinned: call_end.
+static void let_go(struct call *call) {
+  if (call->is_pinned) kernel_unpin(call->kernel, call->variant);
+  call->is_pinned = false;
+  call->variant = NULL;
+}
+
+// The first entry whose `when` holds is compiled; where its own plan does not take the launch, the next one.
+static red_error resolve_entries(struct call *call, const struct target *target) {
+  struct plan_kernel rest = *call->kernel->plan;
+  enum plan_status status = plan_evaluate(&rest, &call->input, &call->result);
+  while (status == PLAN_OK) {
+    uint32_t entry = (uint32_t)(call->result.entry - call->kernel->plan->entries);
+    red_error error = resolve_entry(call, target, entry);
+    if (error) return error;
+    if (call->variant) {
+      call->plan = &call->variant->plan.kernels[0];
+      call->place = 0;
+      status = plan_evaluate_checked(call->plan, &call->input, &call->result);
+      if (status == PLAN_OK) return RED_OK;
+      if (status != PLAN_LIMIT) break;
+      let_go(call);
+    }
+    rest.entries = call->kernel->plan->entries + entry + 1;
+    rest.entry_count = call->kernel->plan->entry_count - entry - 1;
+    status = plan_evaluate_checked(&rest, &call->input, &call->result);
+  }
+  return refuse(call, status);
+}
+
+// Sorts the arguments, finds the variant and evaluates its plan. call_end follows, also after an error.
 static red_error call_begin(struct call *call, const struct red_kernel *kernel, const red_argument *arguments, size_t count, const struct target *target) {
   call->variant = NULL;
   call->workspace = NULL;
+  call->is_pinned = false;
   if (!kernel) return error_set(RED_ERROR_INVALID, "the kernel is NULL");
   red_error error = device_check(kernel->program->device);
   call->kernel = (struct red_kernel *)(uintptr_t)kernel; // what is compiled at launch is kept in it, under its lock
@@ -98,22 +137,16 @@ static red_error call_begin(struct call *call, const struct red_kernel *kernel, 
   if (!error && kernel->type_count) error = resolve_types(call, target);
   if (!error && call->kernel != kernel) error = arguments_take(call->kernel, arguments, count, call);
   if (error) return error;
-  if (call->kernel->variant) {
-    call->variant = call->kernel->variant;
-    call->plan = call->kernel->plan;
-    call->place = call->kernel->place;
-  } else {
-    error = resolve_sizes(call, target);
-    if (error) return error;
-    call->plan = &call->variant->plan.kernels[0];
-    call->place = 0;
-  }
+  if (!call->kernel->variant) return resolve_entries(call, target);
+  call->variant = call->kernel->variant;
+  call->plan = call->kernel->plan;
+  call->place = call->kernel->place;
   enum plan_status status = plan_evaluate(call->plan, &call->input, &call->result);
   return status == PLAN_OK ? RED_OK : refuse(call, status);
 }
 
 static void call_end(struct call *call, bool was_captured) {
-  if (call->variant && !call->kernel->variant && !was_captured) kernel_unpin(call->kernel, call->variant);
+  if (call->is_pinned && !was_captured) kernel_unpin(call->kernel, call->variant);
 }
 
 // ---- Loading
@@ -173,8 +206,8 @@ static red_error launch(const red_kernel *kernel, red_stream stream, const red_a
   bool was_captured = false;
   red_error error = call_begin(&call, kernel, arguments, count, &target);
   if (!error) error = start(&call, &target, has_workspace, workspace, bytes);
-  if (!error && !call.kernel->variant) error = is_capturing(call.variant->device, &target, &was_captured);
-  if (call.variant) call_end(&call, was_captured);
+  if (!error && call.is_pinned) error = is_capturing(call.variant->device, &target, &was_captured);
+  call_end(&call, was_captured);
   return error;
 }
 
@@ -199,7 +232,7 @@ red_error red_prepare(const red_kernel *kernel, red_stream stream, const red_arg
   if (!error) error = check_pointers(&call);
   if (!error) error = load(&call, &target);
   if (!error && call.result.workspace) error = workspace_prepare(kernel->program->device, stream, call.result.workspace, call.result.zeroed);
-  if (call.variant) call_end(&call, false);
+  call_end(&call, false);
   return error;
 }
 
@@ -235,6 +268,6 @@ red_error red_choose(const red_kernel *kernel, const red_argument *arguments, si
   *choice = (red_choice){0};
   red_error error = call_begin(&call, kernel, arguments, count, &target);
   if (!error) describe(&call, choice);
-  if (call.variant) call_end(&call, false);
+  call_end(&call, false);
   return error;
 }

@@ -250,6 +250,10 @@ struct plan_result {
 // Chooses an entry and computes its launches. Allocates nothing; any number of threads may evaluate one plan.
 enum plan_status plan_evaluate(const struct plan_kernel *kernel, const struct plan_input *input,
                                struct plan_result *result);
+// The same without the checks of types, shapes, strides and addresses: for another plan of a kernel whose plan was evaluated with this input. Notes are
+// added to those of the result.
+enum plan_status plan_evaluate_checked(const struct plan_kernel *kernel, const struct plan_input *input,
+                                       struct plan_result *result);
 // Tells the launches of a result where their workspace is: `workspace` bytes, aligned to PLAN_WORKSPACE_ALIGNMENT. Launches that may
 // run at the same time need one each. May be called again, for another place.
 void plan_place_workspace(struct plan_result *result, uint64_t address);

@@ -459,30 +459,48 @@ static bool evaluate_entry(const struct evaluation *e, const struct plan_entry *
   return true;
 }
 
-enum plan_status plan_evaluate(const struct plan_kernel *kernel, const struct plan_input *input,
-                               struct plan_result *result) {
-  struct evaluation e = {kernel, input, result};
+static void begin(struct plan_result *result) {
   result->entry = NULL;
   result->launch_count = 0;
   result->workspace = result->zeroed = 0;
-  result->message[0] = result->notes[0] = 0;
-  enum plan_status status = check_types(&e);
-  if (status == PLAN_OK) status = infer_sizes(&e);
-  if (status == PLAN_OK) status = check_shapes(&e);
-  if (status == PLAN_OK) status = check_strides(&e);
-  if (status == PLAN_OK) status = check_memory(&e);
-  for (uint32_t i = 0; status == PLAN_OK && i < kernel->requirement_count; i++)
-    if (!compute(&e, &kernel->requirements[i].condition))
-      status = refuse_requirement(&e, &kernel->requirements[i]);
-  if (status != PLAN_OK) return status;
+  result->message[0] = 0;
+}
+
+// Requirements, then the first entry that can be.
+static enum plan_status choose(const struct evaluation *e) {
+  const struct plan_kernel *kernel = e->kernel;
+  struct plan_result *result = e->result;
+  for (uint32_t i = 0; i < kernel->requirement_count; i++)
+    if (!compute(e, &kernel->requirements[i].condition)) return refuse_requirement(e, &kernel->requirements[i]);
   for (uint32_t i = 0; i < kernel->entry_count; i++)
-    if (evaluate_entry(&e, &kernel->entries[i])) return PLAN_OK;
+    if (evaluate_entry(e, &kernel->entries[i])) return PLAN_OK;
   refuse(result, PLAN_LIMIT, "%s: no schedule fits this launch", kernel->name);
   if (result->notes[0]) {
     size_t used = strlen(result->message), length = strcspn(result->notes, "\n");
     snprintf(result->message + used, sizeof result->message - used, " (%.*s)", (int)length, result->notes);
   }
   return PLAN_LIMIT;
+}
+
+enum plan_status plan_evaluate(const struct plan_kernel *kernel, const struct plan_input *input,
+                               struct plan_result *result) {
+  struct evaluation e = {kernel, input, result};
+  begin(result);
+  result->notes[0] = 0;
+  enum plan_status status = check_types(&e);
+  if (status == PLAN_OK) status = infer_sizes(&e);
+  if (status == PLAN_OK) status = check_shapes(&e);
+  if (status == PLAN_OK) status = check_strides(&e);
+  if (status == PLAN_OK) status = check_memory(&e);
+  return status == PLAN_OK ? choose(&e) : status;
+}
+
+enum plan_status plan_evaluate_checked(const struct plan_kernel *kernel, const struct plan_input *input,
+                                       struct plan_result *result) {
+  struct evaluation e = {kernel, input, result};
+  begin(result);
+  enum plan_status status = infer_sizes(&e);
+  return status == PLAN_OK ? choose(&e) : status;
 }
 
 void plan_place_workspace(struct plan_result *result, uint64_t address) {

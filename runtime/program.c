@@ -47,11 +47,13 @@ red_error kernel_finish(struct red_kernel *kernel) {
   for (uint32_t t = 0; t < plan->tensor_count; t++)
     if (!(shapes[t] = shape_text(memory, plan, &plan->tensors[t]))) return error_memory();
   kernel->shapes = shapes;
-  return RED_OK;
+  if (!kernel->variant && !kernel->type_count) kernel->slots = calloc(plan->entry_count + 1, sizeof *kernel->slots);
+  return kernel->variant || kernel->type_count || kernel->slots ? RED_OK : error_memory();
 }
 
-red_error program_of_variant(struct variant *variant, struct red_program **out) {
-  struct red_program *program = program_create(variant->device, variant->plan.kernel_count);
+red_error program_of_variant(struct variant *variant, const struct jit_ops *ops, void *jit, uint32_t more, struct red_program **out) {
+  struct red_program *program = program_create(variant->device, variant->plan.kernel_count + more);
+  *out = NULL;
   if (!program) {
     variant_release(variant);
     return error_memory();
@@ -62,20 +64,23 @@ red_error program_of_variant(struct variant *variant, struct red_program **out) 
     struct red_kernel *kernel = &program->kernels[program->kernel_count++];
     kernel_init(kernel, program, variant->plan.kernels[k].name);
     kernel->plan = &variant->plan.kernels[k];
-    kernel->variant = variant;
+    kernel->variant = ops ? NULL : variant;
     kernel->place = k;
     error = kernel_finish(kernel);
   }
   if (error) {
     red_release(program);
-    program = NULL;
+    return error;
   }
+  program->ops = ops;
+  program->jit = jit;
   *out = program;
-  return error;
+  return RED_OK;
 }
 
 static void kernel_destroy(struct red_kernel *kernel) {
-  if (kernel->variant && kernel->variant != kernel->program->variant) variant_release(kernel->variant);
+  for (uint32_t e = 0; kernel->slots && e < kernel->plan->entry_count; e++) variant_release(kernel->slots[e].variant);
+  free(kernel->slots);
   for (uint32_t i = 0; i < kernel->instance_count; i++) {
     variant_release(kernel->instances[i].variant);
     free(kernel->instances[i].sizes);
@@ -95,6 +100,7 @@ void red_release(red_program *program) {
   if (!program || device_check(program->device)) return;
   for (uint32_t k = 0; k < program->kernel_count; k++) kernel_destroy(&program->kernels[k]);
   variant_release(program->variant);
+  variant_release(atomic_load(&program->whole));
   if (program->ops) program->ops->destroy(program->jit);
   plan_destroy(&program->memory);
   free(program->kernels);
@@ -127,7 +133,7 @@ red_error red_load(red_device *device, const char *name, const char *ptx, size_t
   struct loading loading = {ptx, bytes};
   struct variant *variant;
   error = variant_get(device, ptx, bytes, name ? name : "PTX", build_loaded, &loading, &variant);
-  return error ? error : program_of_variant(variant, program);
+  return error ? error : program_of_variant(variant, NULL, NULL, 0, program);
 }
 
 // ---- Kernels compiled at launch
@@ -163,9 +169,34 @@ red_error kernel_retype(struct red_kernel *kernel, const enum plan_type *types, 
   return error;
 }
 
-static struct instance *find_instance(struct red_kernel *kernel, const int64_t *sizes) {
-  for (uint32_t i = 0; i < kernel->instance_count; i++)
-    if (memcmp(kernel->instances[i].sizes, sizes, kernel->plan->size_count * sizeof *sizes) == 0) return &kernel->instances[i];
+red_error kernel_entry(struct red_kernel *kernel, uint32_t entry, bool may_compile, enum slot_state *state, struct variant **variant) {
+  struct slot *slot = &kernel->slots[entry];
+  red_error error = RED_OK;
+  *state = (enum slot_state)atomic_load_explicit(&slot->state, memory_order_acquire);
+  if (*state == SLOT_NEW) {
+    if (!may_compile)
+      return error_set(RED_ERROR_CAPTURING, "%s is not compiled yet, and its stream is being captured: call red_prepare before the capture", kernel->name);
+    struct variant *built = NULL;
+    error = kernel->program->ops->entry(kernel->program->jit, kernel, entry, NULL, state, &built);
+    if (error) return error;
+    pthread_mutex_lock(&kernel->lock);
+    if (atomic_load(&slot->state) == SLOT_NEW) {
+      slot->variant = built;
+      built = NULL;
+      atomic_store_explicit(&slot->state, *state, memory_order_release);
+    }
+    pthread_mutex_unlock(&kernel->lock);
+    variant_release(built); // another thread was faster, with the same
+  }
+  *variant = slot->variant;
+  return RED_OK;
+}
+
+static struct instance *find_instance(struct red_kernel *kernel, uint32_t entry, const int64_t *sizes) {
+  for (uint32_t i = 0; i < kernel->instance_count; i++) {
+    struct instance *instance = &kernel->instances[i];
+    if (instance->entry == entry && memcmp(instance->sizes, sizes, kernel->plan->size_count * sizeof *sizes) == 0) return instance;
+  }
   return NULL;
 }
 
@@ -178,7 +209,7 @@ static struct instance *make_room(struct red_kernel *kernel) {
   return oldest;
 }
 
-static red_error add_instance(struct red_kernel *kernel, const int64_t *sizes, struct instance **out) {
+static red_error add_instance(struct red_kernel *kernel, uint32_t entry, const int64_t *sizes, struct instance **out) {
   if (!kernel->instances && !(kernel->instances = calloc(KERNEL_MAX_INSTANCES, sizeof *kernel->instances))) return error_memory();
   struct instance *instance = make_room(kernel);
   struct variant *variant;
@@ -189,7 +220,8 @@ static red_error add_instance(struct red_kernel *kernel, const int64_t *sizes, s
   int64_t *copy = malloc(bytes + 1);
   if (!copy) return error_memory();
   memcpy(copy, sizes, bytes);
-  red_error error = kernel->program->ops->size(kernel->program->jit, kernel, sizes, &variant);
+  enum slot_state state;
+  red_error error = kernel->program->ops->entry(kernel->program->jit, kernel, entry, sizes, &state, &variant);
   if (error) {
     free(copy);
     return error;
@@ -200,19 +232,19 @@ static red_error add_instance(struct red_kernel *kernel, const int64_t *sizes, s
     variant_release(instance->variant);
     free(instance->sizes);
   }
-  *instance = (struct instance){.variant = variant, .sizes = copy};
+  *instance = (struct instance){.variant = variant, .entry = entry, .sizes = copy};
   *out = instance;
   return RED_OK;
 }
 
-red_error kernel_resize(struct red_kernel *kernel, const int64_t *sizes, bool may_compile, struct variant **variant) {
+red_error kernel_resize(struct red_kernel *kernel, uint32_t entry, const int64_t *sizes, bool may_compile, struct variant **variant) {
   red_error error = RED_OK;
   pthread_mutex_lock(&kernel->lock);
-  struct instance *instance = find_instance(kernel, sizes);
+  struct instance *instance = find_instance(kernel, entry, sizes);
   if (!instance && !may_compile)
     error = error_set(RED_ERROR_CAPTURING, "%s is not compiled for these sizes, and the stream is being captured: call red_prepare before", kernel->name);
   else if (!instance)
-    error = add_instance(kernel, sizes, &instance);
+    error = add_instance(kernel, entry, sizes, &instance);
   if (!error) {
     instance->used = ++kernel->clock;
     instance->pins++;
@@ -270,7 +302,18 @@ const char *red_log(const red_program *program) {
 }
 
 const char *red_ptx(const red_program *program) {
-  return program && program->variant ? program->variant->ptx : NULL;
+  if (!program || device_check(program->device)) return NULL;
+  if (!program->ops) return program->variant ? program->variant->ptx : NULL;
+  struct red_program *changed = (struct red_program *)(uintptr_t)program;
+  struct variant *whole = atomic_load(&changed->whole), *none = NULL;
+  if (whole) return whole->ptx;
+  whole = program->ops->whole(program->jit);
+  if (!whole) return NULL;
+  if (!atomic_compare_exchange_strong(&changed->whole, &none, whole)) {
+    variant_release(whole);
+    whole = none;
+  }
+  return whole->ptx;
 }
 
 // ---- What a kernel takes
@@ -301,7 +344,7 @@ red_error red_describe(const red_kernel *kernel, red_kernel_info *info) {
   info->name = kernel->name;
   info->parameter_count = parameter_count(kernel->plan);
   info->requirement_count = kernel->plan->requirement_count;
-  info->schedule_count = kernel->variant ? kernel->plan->entry_count : 0;
+  info->schedule_count = kernel->plan->entry_count;
   return RED_OK;
 }
 
@@ -344,7 +387,7 @@ red_error red_describe_requirement(const red_kernel *kernel, size_t index, const
 
 red_error red_describe_schedule(const red_kernel *kernel, size_t index, const char **schedule, const char **entry) {
   red_error error = check_kernel(kernel, kernel);
-  if (!error) error = check_index(kernel, "schedule", index, kernel->variant ? kernel->plan->entry_count : 0);
+  if (!error) error = check_index(kernel, "schedule", index, kernel->plan->entry_count);
   if (error) return error;
   if (schedule) *schedule = kernel->plan->entries[index].schedule;
   if (entry) *entry = kernel->plan->entries[index].name;

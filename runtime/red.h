@@ -190,9 +190,10 @@ typedef struct red_options {
   int debug;                  // 1: full debug information
 } red_options;
 
-// [compiler] Compiles a text, or a file; release the program with red_release. `name` is what messages call the text. `options` may be NULL. Programs
-// that were compiled before for the same kind of device come from memory or from the disk cache. Where a schedule needs a size at compile time (an
-// axis bound to threads) that no option gives, that kernel is compiled at its first launch with new sizes (or by red_prepare), and the last 64 kinds are kept.
+// [compiler] Compiles a text, or a file; release the program with red_release. `name` is what messages call the text. `options` may be NULL. The program is
+// checked here, with all its schedules; the code of a schedule is made when a launch (or red_prepare) first takes it, or comes from memory or the disk cache.
+// Where a schedule needs a size at compile time (an axis bound to threads) that no option gives, it is compiled for each list of sizes that is launched, and
+// the last 64 of a kernel are kept.
 // Errors: COMPILE, FILE, INVALID, MEMORY, UNSUPPORTED (a device older than every target), FORKED. Any thread.
 RED_API red_error red_compile_text(red_device *device, const char *name, const char *text, const red_options *options, red_program **program);
 RED_API red_error red_compile_file(red_device *device, const char *path, const red_options *options, red_program **program);
@@ -203,7 +204,8 @@ RED_API red_error red_load(red_device *device, const char *name, const char *ptx
 RED_API void red_release(red_program *program);
 // Warnings of the compilation, as text; "" where there is none. Lives as long as the program.
 RED_API const char *red_log(const red_program *program);
-// The PTX of the program, NULL where some kernel is compiled at launch only. Lives as long as the program.
+// The PTX of the program, with all schedules of all kernels, which are compiled for it at the first call; NULL where some need sizes or types of a launch.
+// Lives as long as the program.
 RED_API const char *red_ptx(const red_program *program);
 
 // Finds a kernel by its name: as in the text, with _TYPE behind it where -D gave a type parameter several types. The name may be NULL where there is one kernel.
