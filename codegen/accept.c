@@ -86,7 +86,13 @@ static bool is_printable_op(enum op op) {
   case OP_BLOCK:
   case OP_SHFL_DOWN:
   case OP_SHFL_XOR:
-  case OP_SHFL_IDX: return true;
+  case OP_SHFL_IDX:
+  case OP_REDUX_ADD:
+  case OP_REDUX_MIN:
+  case OP_REDUX_MAX:
+  case OP_REDUX_AND:
+  case OP_REDUX_OR:
+  case OP_REDUX_XOR: return true;
   case OP_EXP:
   case OP_EXP2:
   case OP_LOG:
@@ -123,6 +129,7 @@ static bool has_printable_types(const struct ir_expr *e) {
   case RULE_MEMORY: return e->mem && e->mem->type == e->type;
   case RULE_SPECIAL: return (e->type == TYPE_I32 || e->type == TYPE_I64) && e->dimension < 3;
   case RULE_SHUFFLE: return operand == TYPE_U32 && is_number(e->type) && e->args[1]->type == e->type;
+  case RULE_REDUX: return operand == TYPE_U32 && (e->type == TYPE_I32 || e->type == TYPE_U32) && e->args[1]->type == e->type;
   case RULE_FACT: return false;
   }
   return false;
@@ -135,6 +142,8 @@ static void check_expr(struct check *check, const struct ir_expr *e) {
   else if (!is_printable_op(e->op) || e->type == TYPE_INDEX || !has_printable_types(e))
     refuse(check, e->range, "operation '%s' of type %s reached code generation", op_table[e->op].spelling,
            type_name(e->type));
+  else if (op_table[e->op].rule == RULE_REDUX && check->context->options->target->sm < 80)
+    refuse(check, e->range, "operation '%s' needs sm_80 or newer", op_table[e->op].spelling);
   else if (e->op == OP_VAR && e->var->kind == VAR_VALUE)
     refuse(check, e->range, "the result '%s' of a stage reached code generation", e->var->name);
   for (uint32_t i = 0; i < e->count && check->ok; i++) check_expr(check, e->args[i]);

@@ -470,6 +470,19 @@ static void shuffle(struct cuda *cg, const struct ir_expr *e, enum cuda_place pl
   if (needs_cast && place > PLACE_UNARY) put(cg, ")");
 }
 
+static void redux(struct cuda *cg, const struct ir_expr *e) {
+  static const char *const names[] = {"add", "min", "max", "and", "or", "xor"};
+  bool is_bits = e->op >= OP_REDUX_AND && e->type == TYPE_I32; // those take and give unsigned numbers only
+  text_printf(&cg->line, "%s__reduce_%s_sync(", is_bits ? "(int)" : "", names[e->op - OP_REDUX_ADD]);
+  bool hex = cg->hex;
+  cg->hex = true;
+  cuda_expr(cg, e->args[0], PLACE_ANY, false);
+  cg->hex = hex;
+  put(cg, is_bits ? ", (unsigned)" : ", ");
+  cuda_expr(cg, e->args[1], is_bits ? PLACE_UNARY : PLACE_ANY, false);
+  put(cg, ")");
+}
+
 static void not_zero(struct cuda *cg, const char *name, enum cuda_place place) {
   text_printf(&cg->line, place > PLACE_EQUAL ? "(%s != 0)" : "%s != 0", name);
 }
@@ -526,6 +539,12 @@ static void arithmetic(struct cuda *cg, const struct ir_expr *e, enum cuda_place
   case OP_SHFL_DOWN:
   case OP_SHFL_XOR:
   case OP_SHFL_IDX: shuffle(cg, e, place); return;
+  case OP_REDUX_ADD:
+  case OP_REDUX_MIN:
+  case OP_REDUX_MAX:
+  case OP_REDUX_AND:
+  case OP_REDUX_OR:
+  case OP_REDUX_XOR: redux(cg, e); return;
   default: break;
   }
   if (op_table[e->op].rule == RULE_COMPARE)

@@ -268,6 +268,19 @@ static LLVMValueRef shuffle(struct nvptx *cg, const struct ir_expr *e, LLVMValue
   return LLVMBuildBitCast(builder, whole, type, "");
 }
 
+// The intrinsic takes the value before the mask.
+static LLVMValueRef redux(struct nvptx *cg, const struct ir_expr *e, LLVMValueRef *args) {
+  bool is_signed = e->type == TYPE_I32;
+  LLVMValueRef swapped[2] = {args[1], args[0]};
+  enum nvptx_op which = e->op == OP_REDUX_ADD   ? NVPTX_REDUX_ADD
+                        : e->op == OP_REDUX_MIN ? is_signed ? NVPTX_REDUX_MIN : NVPTX_REDUX_UMIN
+                        : e->op == OP_REDUX_MAX ? is_signed ? NVPTX_REDUX_MAX : NVPTX_REDUX_UMAX
+                        : e->op == OP_REDUX_AND ? NVPTX_REDUX_AND
+                        : e->op == OP_REDUX_OR  ? NVPTX_REDUX_OR
+                                                : NVPTX_REDUX_XOR;
+  return nvptx_call(cg, which, swapped, 2);
+}
+
 // --- Dispatch ----------------------------------------------------------------------------------------------
 
 static LLVMValueRef variable(struct nvptx *cg, const struct ir_expr *e) {
@@ -314,6 +327,12 @@ static LLVMValueRef build(struct nvptx *cg, const struct ir_expr *e) {
   case OP_SHFL_DOWN:
   case OP_SHFL_XOR:
   case OP_SHFL_IDX: return shuffle(cg, e, args);
+  case OP_REDUX_ADD:
+  case OP_REDUX_MIN:
+  case OP_REDUX_MAX:
+  case OP_REDUX_AND:
+  case OP_REDUX_OR:
+  case OP_REDUX_XOR: return redux(cg, e, args);
   default: break;
   }
   if (op_table[e->op].rule == RULE_COMPARE) return compare(cg, e, args[0], args[1]);

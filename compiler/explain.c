@@ -9,7 +9,7 @@ struct tally {
 
 static void count_expr(struct ir_expr *e, void *state) {
   struct tally *tally = state;
-  tally->shuffles += op_table[e->op].rule == RULE_SHUFFLE;
+  tally->shuffles += op_is_collective(e->op);
   tally->loads += (e->op == OP_LOAD || e->op == OP_LOAD_FLAT) && e->mem->space == SPACE_GLOBAL;
 }
 

@@ -47,7 +47,7 @@ enum op {
   OP_COUNT
 };
 enum op_rule {
-  RULE_NONE, RULE_SAME, RULE_COMPARE, RULE_SELECT, RULE_CONVERT, RULE_MEMORY, RULE_SPECIAL, RULE_SHUFFLE, RULE_PREDICATE,
+  RULE_NONE, RULE_SAME, RULE_COMPARE, RULE_SELECT, RULE_CONVERT, RULE_MEMORY, RULE_SPECIAL, RULE_SHUFFLE, RULE_REDUX, RULE_PREDICATE,
   RULE_FACT
 };
 struct op_info {
@@ -57,6 +57,10 @@ struct op_info {
   const char *properties;
 };
 extern const struct op_info op_table[OP_COUNT];
+// Whether lanes of a warp meet in it: a shuffle or a reduction of a warp.
+static inline bool op_is_collective(enum op op) {
+  return op_table[op].rule == RULE_SHUFFLE || op_table[op].rule == RULE_REDUX;
+}
 
 enum ir_var_kind {
   VAR_SIZE,   // i64, uniform: a size of the kernel

@@ -55,7 +55,8 @@ enum type ir_inferred_type(enum op op, struct ir_expr *const *args, uint32_t cou
   switch (op_table[op].rule) {
   case RULE_SAME: return count > 0 ? args[0]->type : TYPE_INDEX;
   case RULE_SELECT:
-  case RULE_SHUFFLE: return count > 1 ? args[1]->type : TYPE_INDEX;
+  case RULE_SHUFFLE:
+  case RULE_REDUX: return count > 1 ? args[1]->type : TYPE_INDEX;
   case RULE_COMPARE:
   case RULE_PREDICATE: return TYPE_BOOL;
   case RULE_MEMORY: return mem ? mem->type : TYPE_INDEX;

@@ -65,6 +65,7 @@ static const char *place_fault(struct verifier *v, const struct ir_expr *e, enum
     return arena_printf(&v->scratch, "'%s' has type %s, and the entry's index type is %s", spelling,
                         type_name(e->type), type_name(v->entry->index_type));
   case RULE_SHUFFLE:
+  case RULE_REDUX:
     if (place != PLACE_PROGRAM) return arena_printf(&v->scratch, "'%s' outside programs", spelling);
     return is_value ? NULL
                     : arena_printf(&v->scratch, "'%s' is not the whole value of let, var or set", spelling);

@@ -144,6 +144,11 @@ const char *ir_node_fault(const struct ir_expr *e, struct arena *arena) {
       return arena_printf(arena, "mask and lane of '%s' are u32", info->spelling);
     fault = operand_fault(e, 1, 2, arena);
     return fault ? fault : result_fault(e, e->args[1]->type, arena);
+  case RULE_REDUX:
+    if (e->args[0]->type != TYPE_U32) return arena_printf(arena, "the mask of '%s' is u32", info->spelling);
+    if (e->args[1]->type != TYPE_I32 && e->args[1]->type != TYPE_U32)
+      return arena_printf(arena, "'%s' takes i32 and u32, not %s", info->spelling, type_name(e->args[1]->type));
+    return result_fault(e, e->args[1]->type, arena);
   case RULE_FACT: return fact_fault(e, arena);
   }
   return NULL;

@@ -5,12 +5,10 @@
 #include "compiler/pass.h"
 
 enum allreduce_kind {
-  ALLREDUCE_COPY,    // one thread a group
-  ALLREDUCE_XOR,     // groups of a power of two lanes, at a stride: butterfly
-  ALLREDUCE_GUARDED, // one group of at most 32 lanes that is the whole block: shuffle down, guarded
-  ALLREDUCE_WARPS,   // groups of whole warps, or one group: shuffles, a word a warp, shuffles again
-  ALLREDUCE_STRIDED, // groups at a stride of at most 32 lanes, spread over whole warps: the same with a word a warp and group
-  ALLREDUCE_TREE,    // any extents, in shared memory
+#define F(name, asked, title) ALLREDUCE_##name,
+#include "passes/allreduce_forms.def"
+#undef F
+  ALLREDUCE_KINDS
 };
 
 struct allreduce_shape {
@@ -19,20 +17,45 @@ struct allreduce_shape {
   uint32_t stride;         // lanes between neighbours of a group, where it is the same for all; else 0
 };
 
+// What is asked for.
+struct allreduce_request {
+  uint32_t block[3];
+  uint32_t thread_axes; // reduced ones, bit 0 x, 1 y, 2 z
+  const struct ir_reducer *reducer;
+  uint32_t tuples; // reduced side by side
+  bool result_in_all;
+  enum allreduce_form form;
+  uint32_t sm; // of the target
+};
+
+// What one form would take; in cycles, as allreduce_cost.def has them.
+struct allreduce_form_cost {
+  const char *refused; // why it is not possible; NULL: it is
+  uint32_t steps, barriers, warp_barriers, shared_bytes, conflicts, cycles;
+};
+
 struct allreduce_choice {
   enum allreduce_kind kind;
   struct allreduce_shape shape;
-  uint32_t steps, barriers, shared_bytes; // cost
-  const char *refused;                    // why not a cheaper form; NULL: there is none
+  bool uses_redux; // in whole warps
+  struct allreduce_form_cost forms[ALLREDUCE_KINDS];
 };
 
-struct allreduce_shape allreduce_shape_of(const uint32_t block[3], uint32_t thread_axes);
-// The form for this block as it is. `form` may force shuffles or the tree; returns false when that is not possible, with the reason in
-// choice->refused.
-bool allreduce_choose(const uint32_t block[3], uint32_t thread_axes, const struct ir_reducer *reducer, bool result_in_all, enum allreduce_form form,
-                      struct allreduce_choice *choice);
-// Widens `block`, where that makes shuffles possible and stays within 1024 threads. The added threads carry the identity.
-void allreduce_widen(uint32_t block[3], uint32_t thread_axes, const struct ir_reducer *reducer, bool result_in_all, enum allreduce_form form);
+const char *allreduce_title(enum allreduce_kind kind);
+// The cheapest form for this block as it is, of those that request->form allows; false when none of them is possible.
+bool allreduce_choose(const struct allreduce_request *request, struct allreduce_choice *choice);
+// Why no form that `shuffle` allows is possible.
+const char *allreduce_why_no_shuffle(const struct allreduce_choice *choice);
+// Widens request->block where a form that this makes possible is cheaper, within 1024 threads. The added threads carry the identity.
+void allreduce_widen(struct allreduce_request *request);
+
+// The operation of redux.sync that combines as this reducer does; OP_CONST: there is none.
+enum op allreduce_redux_op(const struct ir_reducer *reducer);
+// Members 0..count-1 of every group, or in order every aligned run of so many, lie in one warp each: the largest such power of two.
+uint32_t allreduce_in_warp(const uint32_t block[3], uint32_t thread_axes, bool in_order);
+// Whether words in shared memory run along the members of a group (else along the groups), and the passes more than one that an access of
+// each thread to its word takes then.
+bool allreduce_member_fastest(const uint32_t block[3], uint32_t thread_axes, uint32_t bytes, uint32_t *conflicts);
 
 // The least power of two that is not below x.
 uint32_t next_power_of_two(uint32_t x);

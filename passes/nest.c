@@ -874,7 +874,12 @@ static bool set_block(struct nest *n) {
   if (threads <= 1024) {
     for (uint32_t i = 0; i < n->works.count; i++) { // added threads carry the identity
       struct work *w = n->works.at[i];
-      if (w->thread_axes) allreduce_widen(entry->block, w->thread_axes, w->stage->reducer, result_in_all(n, w), w->stage->form);
+      if (!w->thread_axes) continue;
+      struct allreduce_request request = {.thread_axes = w->thread_axes, .reducer = w->stage->reducer, .tuples = 1, .result_in_all = result_in_all(n, w),
+                                          .form = w->stage->form, .sm = n->context->options->target->sm};
+      memcpy(request.block, entry->block, sizeof request.block);
+      allreduce_widen(&request);
+      memcpy(entry->block, request.block, sizeof request.block);
     }
     return true;
   }

@@ -163,6 +163,29 @@ const struct av *prove_shuffle(struct prover *p, struct ir_expr *e) {
   return value_poisoned(p, moved(p, e->op, value, from), poison, origin);
 }
 
+// A reduction of a warp: every lane of a mask gives its value to all of them, so that poison in one is poison in all. Threads hold the
+// same where their warps and masks are the same.
+const struct av *prove_redux(struct prover *p, struct ir_expr *e) {
+  int64_t lo, hi, *source = arena_array(p->scratch, int64_t, p->threads);
+  p->current->collective = op_table[e->op].spelling;
+  const struct av *mask = prove_eval(p, e->args[0]), *value = prove_eval(p, e->args[1]);
+  bool is_good = check_masks(p, mask);
+  type_bounds(e->type, &lo, &hi);
+  if (!is_good) return value_varying(p, e->type, lo, hi, NULL);
+  if (e->op == OP_REDUX_MIN || e->op == OP_REDUX_MAX) value_bounds(p, value, &lo, &hi);
+  struct threads *poison = NULL;
+  for (uint32_t t = 0; t < p->threads; t++) {
+    uint32_t m = threads_has(&p->may, t) ? (uint32_t)value_at(mask, t) : 0, poisoned = value->poison ? threads_warp(value->poison, t / 32) : 0;
+    source[t] = (int64_t)(t / 32) << 32 | m; // the masks of a warp name each other's lanes or share none
+    if (!m) source[t] = -1 - (int64_t)t;
+    if (!(m & poisoned)) continue;
+    if (!poison) poison = threads_new(p);
+    threads_add(poison, t);
+  }
+  if (poison) p->has_poison = true;
+  return value_poisoned(p, value_varying(p, e->type, lo, hi, source), poison, value->origin);
+}
+
 // --- Barriers ----------------------------------------------------------------------------------------
 
 void prove_syncwarp(struct prover *p, struct ir_expr *mask) {

@@ -272,6 +272,7 @@ const char *prove_thread_name(struct prover *p, uint32_t t);
 
 // prove_collective.c
 const struct av *prove_shuffle(struct prover *p, struct ir_expr *e);
+const struct av *prove_redux(struct prover *p, struct ir_expr *e);
 void prove_syncwarp(struct prover *p, struct ir_expr *mask);
 void prove_barrier(struct prover *p);
 

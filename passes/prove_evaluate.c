@@ -97,7 +97,7 @@ static struct ir_expr *definition(const struct prover *p, struct ir_expr *e) {
 }
 
 static void find_changing(struct ir_expr *e, void *state) {
-  bool changes = e->op == OP_LOAD || e->op == OP_LOAD_FLAT || op_table[e->op].rule == RULE_SHUFFLE ||
+  bool changes = e->op == OP_LOAD || e->op == OP_LOAD_FLAT || op_is_collective(e->op) ||
                  (e->op == OP_VAR && e->var->kind == VAR_MUTABLE);
   if (changes) *(bool *)state = true;
 }
@@ -242,6 +242,12 @@ const struct av *prove_eval(struct prover *p, struct ir_expr *e) {
   case OP_SHFL_DOWN:
   case OP_SHFL_XOR:
   case OP_SHFL_IDX: v = prove_shuffle(p, e); break;
+  case OP_REDUX_ADD:
+  case OP_REDUX_MIN:
+  case OP_REDUX_MAX:
+  case OP_REDUX_AND:
+  case OP_REDUX_OR:
+  case OP_REDUX_XOR: v = prove_redux(p, e); break;
   case OP_DIM:
   case OP_STRIDE:
   case OP_ADDRESS:

@@ -6,7 +6,7 @@
 
 static void mark_expr(struct ir_expr *e, void *state) {
   struct node *node = state;
-  if (op_table[e->op].rule == RULE_SHUFFLE) node->has_collective = true;
+  if (op_is_collective(e->op)) node->has_collective = true;
   if ((e->op == OP_LOAD || e->op == OP_LOAD_FLAT) && e->mem->space == SPACE_SHARED) node->has_shared = true;
   if ((e->op == OP_LOAD || e->op == OP_LOAD_FLAT) && e->mem->space == SPACE_LOCAL) node->has_local = true;
 }
@@ -159,7 +159,7 @@ int64_t loop_period(struct prover *p, const struct node *node) {
 
 static void find_dependent(struct ir_expr *e, void *state) {
   struct dependence *d = state;
-  bool is_shuffle = op_table[e->op].rule == RULE_SHUFFLE,
+  bool is_shuffle = op_is_collective(e->op),
        is_load = (e->op == OP_LOAD || e->op == OP_LOAD_FLAT) && e->mem->space == SPACE_SHARED;
   for (uint32_t i = 0; (is_load || is_shuffle) && i < e->count; i++)
     if ((is_load || i != 1) && depends(d, e->args[i])) d->is_found = true;

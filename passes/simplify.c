@@ -72,7 +72,7 @@ static void count_sets(struct counter *c, const struct list *block) {
   }
 }
 
-static bool is_shuffle(const struct ir_expr *e) { return op_table[e->op].rule == RULE_SHUFFLE; }
+static bool is_shuffle(const struct ir_expr *e) { return op_is_collective(e->op); }
 
 
 static void find_shuffle(struct ir_expr *e, void *state) { *(bool *)state |= is_shuffle(e); }

@@ -524,6 +524,7 @@ static struct ir_expr *apply(struct sample *s, enum op op, struct ir_var *operan
     if (op == OP_BITCAST && type_bits(type) != type_bits(to)) return NULL;
     return op_takes(op, to) ? ir_raw(&s->arena, op, to, args, 1) : NULL;
   case RULE_SHUFFLE: args[0] = args[2] = mask; return ir_raw(&s->arena, op, type, args, 3);
+  case RULE_REDUX: args[0] = mask; return type_bits(type) == 32 ? ir_raw(&s->arena, op, type, args, 2) : NULL;
   case RULE_NONE:
     if (op == OP_VAR) return x;
     return type_is_float(type) ? ir_float(&s->arena, type, -2.5) : ir_int(&s->arena, type, 1);
