@@ -217,7 +217,7 @@ static struct allreduce_form_cost cost_warps(const struct costing *c) {
   bool in_all = c->request->result_in_all, is_partial = s->threads % 32 != 0;
   if (s->stride == 0) return no("kept thread axes lie between reduced ones, so that a group's lanes have no common stride");
   if (s->extent * s->stride <= 32) return no("a group is no larger than a warp");
-  if (!is_power_of_two(s->stride) || s->stride > 32) return no("the lanes of a warp are no whole number of times the groups that it holds");
+  if (!is_power_of_two(s->stride) || s->stride >= 32) return no("a warp holds no several lanes of each of its groups at a stride of a power of two");
   if (s->groups > 1 && s->extent * s->stride % 32 != 0) return no("groups straddle warps");
   if (in_all && is_partial) return no("the last warp is partial and every thread needs the result");
   bool reduxes = s->stride == 1 && !why_no_redux(c);

@@ -141,7 +141,7 @@ void allreduce_emit_warps(struct emitter *e, bool needs_barrier) {
   if (needs_barrier) emit_barrier(e);
   struct list *outside = e->out;
   if (s.stride == 1) emit_if(e, emit_binary(e, OP_EQ, emit_lane(e), emit_number(e, 0)));
-  else if (s.stride < 32) emit_if(e, emit_binary(e, OP_LT, emit_lane(e), emit_number(e, s.stride)));
+  else emit_if(e, emit_binary(e, OP_LT, emit_lane(e), emit_number(e, s.stride)));
   struct ir_expr *own = emit_binary(e, OP_MUL, emit_warp(e), emit_number(e, s.stride));
   if (s.stride > 1) own = emit_binary(e, OP_ADD, own, emit_lane(e));
   for (uint32_t i = 0; i < e->part_count; i++) {
@@ -157,9 +157,8 @@ void allreduce_emit_warps(struct emitter *e, bool needs_barrier) {
     struct ir_expr *first = outer == 1 ? emit_warp(e) : emit_binary(e, OP_REM, emit_warp(e), emit_number(e, s.warps));
     outside = emit_if(e, emit_binary(e, OP_EQ, first, emit_number(e, 0)));
   }
-  if (s.stride == 32) s.slot = emit_number(e, 0), s.column = emit_lane(e);
-  else s.slot = s.stride == 1 ? emit_lane(e) : emit_let(e, "slot", emit_binary(e, OP_QUO, emit_lane(e), emit_number(e, s.stride)));
-  if (s.stride > 1 && s.stride < 32) s.column = emit_let(e, "column", emit_binary(e, OP_REM, emit_lane(e), emit_number(e, s.stride)));
+  s.slot = s.stride == 1 ? emit_lane(e) : emit_let(e, "slot", emit_binary(e, OP_QUO, emit_lane(e), emit_number(e, s.stride)));
+  if (s.stride > 1) s.column = emit_let(e, "column", emit_binary(e, OP_REM, emit_lane(e), emit_number(e, s.stride)));
   if (outer > 1) s.base = emit_let(e, "base", emit_binary(e, OP_MUL, emit_binary(e, OP_QUO, emit_warp(e), emit_number(e, s.warps)), emit_number(e, s.warps)));
   for (uint32_t i = 0; i < e->part_count; i++) {
     struct part *part = &e->parts[i];
