@@ -5,6 +5,7 @@
 //   warp    rows of up to 256 loads: a warp a row, all loads in flight
 //   block   longer rows: a block a row
 //   column  outputs lie side by side: 16 bytes of outputs a thread, other threads along the reduction
+//   block_split, column_split   the same where blocks or columns alone leave multiprocessors idle: several blocks along the reduction
 //   thread  everything else: one thread an output
 //
 // Figures that chose them, on an H200, rows of f32 that are not in the cache: 2^20 rows of 32 elements take 41.3 us with 8 lanes of one load of
@@ -22,11 +23,12 @@ enum {
   WARP_LOADS = 256,     // a row of more loads takes a block
   WARP_SCALARS = 1024,  // the same where loads are elements
   NOMINAL_SMS = 132,    // where the sizes are known and the device is not
-  MAX_SERIAL = 64,
+  SPLIT_ELEMENTS = 1 << 18, // fewer are not worth a second step
+  HOT_BYTES = 6 << 20,      // what fits into the L2 beside other work: splitting costs more than idle multiprocessors
 };
 
-enum class { CLASS_ROWS, CLASS_GROUP, CLASS_WARP, CLASS_BLOCK, CLASS_COLUMN, CLASS_THREAD, CLASS_COUNT };
-static const char *const class_names[CLASS_COUNT] = {"rows", "group", "warp", "block", "column", "thread"};
+enum class { CLASS_ROWS, CLASS_GROUP, CLASS_WARP, CLASS_BLOCK, CLASS_COLUMN, CLASS_BLOCK_SPLIT, CLASS_COLUMN_SPLIT, CLASS_THREAD, CLASS_COUNT };
+static const char *const class_names[CLASS_COUNT] = {"rows", "group", "warp", "block", "column", "block_split", "column_split", "thread"};
 
 struct chooser {
   struct view view;
@@ -171,6 +173,15 @@ static void known_block(struct chooser *c, struct rows_form *form) {
                      form->flight ? ", 8 in flight" : "", loads_text(c));
 }
 
+static void known_split(struct chooser *c, struct rows_form *form) {
+  form->groups = form->rows = 1;
+  form->lanes = at_most(power_below(c->length / ((int64_t)c->vector * 8)), 512);
+  if (form->lanes < 32) form->lanes = 32;
+  form->flight = 8;
+  form->parts = c->rows == 1 ? 4 : 2;
+  form->reason = say(c, "%s elements a row, few rows: several blocks of %d threads a row, %s, 8 in flight", c->length_text, form->lanes, loads_text(c));
+}
+
 static void write_known_rows(struct chooser *c, enum class chosen) {
   struct rows_form form = {.name = class_names[chosen], .vector = c->vector, .rows = 1, .groups = 1, .lanes = 1, .fuse_all = c->fuse_all};
   switch (chosen) {
@@ -178,9 +189,26 @@ static void write_known_rows(struct chooser *c, enum class chosen) {
   case CLASS_GROUP: known_group(c, &form); break;
   case CLASS_WARP: known_warp(c, &form); break;
   case CLASS_BLOCK: known_block(c, &form); break;
-  case CLASS_COLUMN: case CLASS_THREAD: case CLASS_COUNT: break;
+  case CLASS_BLOCK_SPLIT: known_split(c, &form); break;
+  case CLASS_COLUMN: case CLASS_COLUMN_SPLIT: case CLASS_THREAD: case CLASS_COUNT: break;
   }
   write_rows(&c->view, &form);
+}
+
+// Whether every reduction of the kernel can be split over the grid: one set of axes, no reduction needs another's result, and nothing that
+// is stored runs over axes of its own.
+static bool can_split(const struct chooser *c) {
+  int reductions = 0;
+  for (uint32_t i = 0; i < c->view.stages.count; i++) {
+    const struct view_stage *stage = c->view.stages.at[i];
+    if (stage->space >= 0 && (stage->space != c->space || stage->stage->kind != STAGE_REDUCE)) return false;
+    reductions += stage->space >= 0;
+  }
+  return reductions == 1 && !c->view.is_dependent;
+}
+
+static bool wants_split(const struct chooser *c, int64_t blocks, int64_t elements) {
+  return can_split(c) && blocks < 2 * NOMINAL_SMS && elements >= SPLIT_ELEMENTS && (blocks < NOMINAL_SMS / 2 || elements * c->bytes > HOT_BYTES);
 }
 
 // --- Rows whose length a launch brings ------------------------------------------------------------------------------------
@@ -189,33 +217,54 @@ struct row_bucket {
   const char *name;
   int loads; // at most so many loads a row; 0: any
   int lanes, groups, rows, steps, flight;
+  int parts; // more than 0: only where rows are few and long
 };
 static const struct row_bucket wide_buckets[] = {
-    {"rows", 2, 1, 256, 4, 2, 0},
-    {"group", 16, 8, 32, 2, 2, 0},
-    {"warp", 256, 32, 8, 1, 8, 0},
-    {"block", 0, 256, 1, 1, 0, 4},
+    {"rows", 2, 1, 256, 4, 2, 0, 0},
+    {"group", 16, 8, 32, 2, 2, 0, 0},
+    {"warp", 256, 32, 8, 1, 8, 0, 0},
+    {"block_split", 0, 512, 1, 1, 0, 8, 2},
+    {"block", 0, 256, 1, 1, 0, 4, 0},
 };
 static const struct row_bucket narrow_buckets[] = {
-    {"rows_odd", 4, 1, 256, 4, 4, 0},
-    {"group_odd", 64, 8, 32, 1, 8, 0},
-    {"warp_odd", 1024, 32, 8, 1, 0, 8},
-    {"block_odd", 0, 256, 1, 1, 0, 8},
+    {"rows_odd", 4, 1, 256, 4, 4, 0, 0},
+    {"group_odd", 64, 8, 32, 1, 8, 0, 0},
+    {"warp_odd", 1024, 32, 8, 1, 0, 8, 0},
+    {"block_split_odd", 0, 512, 1, 1, 0, 8, 2},
+    {"block_odd", 0, 256, 1, 1, 0, 8, 0},
 };
+// "n * h * w"; constants are one factor.
+static const char *product_text(struct chooser *c, const struct list *axes) {
+  int64_t constant = 1;
+  const char *text = "";
+  for (uint32_t i = 0; i < axes->count; i++) {
+    const struct ir_axis *axis = axes->at[i];
+    if (view_count(axis) >= 0) constant *= view_count(axis);
+    else text = say(c, "%s%s%s", text, *text ? " * " : "", view_text(&c->view, axis->extent));
+  }
+  if (!*text) return say(c, "%lld", (long long)constant);
+  return constant == 1 ? text : say(c, "%s * %lld", text, (long long)constant);
+}
+
 // What --class takes where the length is not known: no bounds.
 static const struct row_bucket forced_buckets[] = {
-    [CLASS_ROWS] = {"rows", 0, 1, 256, 1, 0, 4},
-    [CLASS_GROUP] = {"group", 0, 8, 32, 2, 0, 2},
-    [CLASS_WARP] = {"warp", 0, 32, 8, 1, 0, 8},
-    [CLASS_BLOCK] = {"block", 0, 256, 1, 1, 0, 4},
+    [CLASS_ROWS] = {"rows", 0, 1, 256, 1, 0, 4, 0},
+    [CLASS_GROUP] = {"group", 0, 8, 32, 2, 0, 2, 0},
+    [CLASS_WARP] = {"warp", 0, 32, 8, 1, 0, 8, 0},
+    [CLASS_BLOCK] = {"block", 0, 256, 1, 1, 0, 4, 0},
+    [CLASS_BLOCK_SPLIT] = {"block_split", 0, 256, 1, 1, 0, 4, 2},
 };
 
 static void write_bucket(struct chooser *c, const struct row_bucket *bucket, bool is_wide, const char *name, const char *extra) {
   struct rows_form form = {.name = name, .vector = is_wide ? c->vector : 1, .lanes = bucket->lanes, .groups = bucket->groups, .rows = c->stages ? 1 : bucket->rows,
-                           .flight = bucket->flight, .steps = bucket->steps, .fuse_all = c->fuse_all};
+                           .flight = bucket->flight, .steps = bucket->steps, .parts = bucket->parts, .fuse_all = c->fuse_all};
   if (c->view.is_dependent && !form.flight) form.flight = 4;
   const char *most = bucket->loads ? say(c, "%s <= %d", c->length_text, bucket->loads * form.vector) : "", *multiple = "";
   if (form.vector > 1 && !c->view.a->forced) multiple = say(c, "%s %% %d == 0", c->length_text, form.vector);
+  if (form.parts && !c->view.a->forced) { // few and long
+    const char *rows = c->view.common.count ? product_text(c, &c->view.common) : NULL, *all = product_text(c, &c->view.main->stage->own);
+    most = rows ? say(c, "%s < 2 * sms && %s * %s >= %d", rows, all, rows, SPLIT_ELEMENTS) : say(c, "%s >= %d", all, SPLIT_ELEMENTS);
+  }
   form.when = say(c, "%s%s%s%s%s", extra, *extra && (*multiple || *most) ? " && " : "", multiple, *multiple && *most ? " && " : "", most);
   int vector = c->vector;
   c->vector = form.vector;
@@ -227,11 +276,22 @@ static void write_bucket(struct chooser *c, const struct row_bucket *bucket, boo
 static void write_unknown_rows(struct chooser *c, const char *extra) {
   for (uint32_t wide = c->vector > 1; wide < 2; wide--) { // wide ones first; then, whatever the length, loads of an element
     const struct row_bucket *buckets = wide ? wide_buckets : narrow_buckets;
-    for (int b = 0; b < 4; b++) {
+    for (int b = 0; b < 5; b++) {
       if (c->view.is_dependent && buckets[b].loads) continue; // ranges that depend on a row's place: a block a row
+      if (buckets[b].parts && (!can_split(c) || c->rows >= 2 * NOMINAL_SMS)) continue;
+      if (buckets[b].loads && !c->view.common.count) continue; // one row
       write_bucket(c, &buckets[b], wide, buckets[b].name, extra);
     }
   }
+}
+
+static enum class known_class(const struct chooser *c) {
+  int64_t all = view_product(&c->view.main->stage->own);
+  enum class chosen = class_of_length(c);
+  if (c->view.is_dependent) return CLASS_BLOCK;
+  bool is_long = chosen == CLASS_BLOCK || chosen == CLASS_WARP || c->row.outer.count;
+  if (is_long && c->rows >= 0 && all > 0 && wants_split(c, c->rows, c->rows * all)) return CLASS_BLOCK_SPLIT;
+  return c->view.common.count ? chosen : CLASS_BLOCK;
 }
 
 // --- Columns ---------------------------------------------------------------------------------------------------------
@@ -253,9 +313,41 @@ static struct column_shape column_shape(struct chooser *c) {
   return s;
 }
 
-static void write_known_columns(struct chooser *c, const struct column_shape *s) {
+// 32 lanes, 512 bytes of a row, where much is read; fewer where that leaves too few pieces.
+static int column_lanes(const struct chooser *c, const struct column_shape *s) {
+  int64_t bytes = s->batch * s->width * s->depth * c->bytes, vectors = divide_up(s->width, s->vector);
+  int lanes = bytes >= 100 << 20 ? 32 : bytes >= 24 << 20 ? 16 : 8;
+  if (vectors > 16 && vectors <= 32) return (int)vectors;
+  return vectors <= 32 ? power_above(vectors) : lanes;
+}
+
+static bool wants_split_columns(const struct chooser *c, const struct column_shape *s) {
+  if (s->batch < 0 || s->width <= 0 || s->depth <= 0) return false;
+  int64_t tiles = s->batch * divide_up(s->width, (int64_t)column_lanes(c, s) * s->vector), all = view_product(&c->view.main->stage->own);
+  return s->depth >= 64 && wants_split(c, tiles, s->batch * s->width * all);
+}
+
+static void write_split_columns(struct chooser *c, const struct column_shape *s) {
+  struct columns_form form = {.name = "column_split", .vector = s->vector, .lanes = 32, .threads = 8, .flight = 8, .parts = 2};
+  if (s->batch > 0 && s->width > 0 && s->depth > 0) {
+    form.lanes = column_lanes(c, s);
+    int block = divide_up(s->width, s->vector) <= 32 ? 512 : 256;
+    form.threads = at_most(power_below(divide_up(s->depth, 8)), block / form.lanes);
+    if (block == 512) form.parts = form.lanes >= 8 ? 1 : 3;
+    if (s->depth / form.threads >= 256 && s->vector * c->bytes == LINE && c->bytes >= 4) form.flight = 16;
+  }
+  form.reason = say(c, "outputs lie side by side, too few to fill the device: %d of them a thread, %d threads along them, %d and several blocks along the reduction, loads of %d bytes, %d in flight",
+                    form.vector, form.lanes, form.threads, form.vector * c->bytes, form.flight);
+  write_columns(&c->view, &form);
+}
+
+static void write_known_columns(struct chooser *c, const struct column_shape *s, bool is_split) {
   struct columns_form form = {.name = "column", .vector = s->vector, .lanes = 32};
   int64_t batch = s->batch < 1 ? 1 : s->batch, depth = s->depth < 0 ? 4096 : s->depth;
+  if (is_split) {
+    write_split_columns(c, s);
+    return;
+  }
   if (s->width >= 0) { // narrower tiles until the device is full
     form.lanes = at_most(power_above(divide_up(s->width, form.vector)), 32);
     while (form.lanes > 8 && batch * divide_up(s->width, (int64_t)form.lanes * form.vector) < NOMINAL_SMS / 2) form.lanes /= 2;
@@ -277,6 +369,12 @@ static void write_known_columns(struct chooser *c, const struct column_shape *s)
   write_columns(&c->view, &form);
 }
 
+// The text with a number in the place of its %d.
+static const char *say_number(struct chooser *c, const char *text, int number) {
+  const char *place = strstr(text, "%d");
+  return say(c, "%.*s%d%s", (int)(place - text), text, number, place + 2);
+}
+
 static void write_unknown_columns(struct chooser *c, const struct column_shape *s, const char *extra) {
   const char *width = "";
   for (uint32_t i = 0; i < s->kept.inner.count; i++) width = say(c, "%s%s%s", width, i ? " * " : "", view_text(&c->view, list_at(&s->kept.inner, struct ir_axis, i)->extent));
@@ -284,6 +382,17 @@ static void write_unknown_columns(struct chooser *c, const struct column_shape *
   const char *deep = "", *joint = *extra ? " && " : "";
   if (s->depth < 0) deep = say(c, " && %s > 32", view_text(&c->view, list_at(&s->reduced.inner, struct ir_axis, 0)->extent));
   struct columns_form form = {.vector = s->vector, .flight = 8};
+  bool may_split = can_split(c) && (s->width < 0 || s->batch < 0 || s->batch * divide_up(s->width, 32 * s->vector) < 2 * NOMINAL_SMS);
+  const char *few = may_split ? say(c, "%s%s * %s >= %d && %s < %%d * sms", *extra ? " && " : "", product_text(c, &c->view.main->stage->own), product_text(c, &c->view.common), SPLIT_ELEMENTS,
+                                    product_text(c, &c->view.common)) : NULL;
+  if (s->vector > 1 && may_split) {
+    form = (struct columns_form){.name = "column_split", .vector = s->vector, .lanes = 32, .threads = 8, .flight = 8, .parts = 2};
+    form.when = say(c, "%s%s && %s %% %d == 0%s", extra, say_number(c, few, 32 * s->vector), width, s->vector, deep);
+    form.reason = say(c, "outputs lie side by side, too few to fill the device: %d of them a thread, 32 threads along them, 8 and several blocks along the reduction, loads of %d bytes", s->vector,
+                      s->vector * c->bytes);
+    write_columns(&c->view, &form);
+    form.parts = 0;
+  }
   if (s->vector > 1) {
     form.name = "column";
     form.lanes = 32;
@@ -298,8 +407,18 @@ static void write_unknown_columns(struct chooser *c, const struct column_shape *
     form.reason = say(c, "few outputs side by side: %d of them a thread, 8 threads along them and 32 along the reduction, loads of %d bytes", s->vector, s->vector * c->bytes);
     write_columns(&c->view, &form);
   }
-  form.name = "column_odd";
   form.vector = 1;
+  if (may_split) {
+    form.name = "column_split_odd";
+    form.lanes = 32;
+    form.threads = 8;
+    form.parts = 2;
+    form.when = say(c, "%s%s%s", extra, say_number(c, few, 32), deep);
+    form.reason = "outputs lie side by side, too few to fill the device: 32 threads along them, 8 and several blocks along the reduction, loads of an element";
+    write_columns(&c->view, &form);
+    form.parts = 0;
+  }
+  form.name = "column_odd";
   form.lanes = 32;
   form.threads = 8;
   form.when = *extra || *deep ? say(c, "%s%s", extra, *extra ? deep : *deep ? deep + 4 : "") : NULL;
@@ -353,15 +472,20 @@ static bool is_shared(const struct view *view) {
 static void write_forced(struct chooser *c) {
   struct automatic *a = c->view.a;
   bool is_shared_class = is_shared(&c->view);
-  for (int class = CLASS_ROWS; class < CLASS_COLUMN && is_shared_class; class++) {
-    if (class != CLASS_BLOCK && (c->view.is_dependent || !c->view.common.count)) continue;
+  for (int class = CLASS_ROWS; class <= CLASS_BLOCK_SPLIT && is_shared_class; class++) {
+    if (class == CLASS_COLUMN || (class == CLASS_BLOCK_SPLIT && !can_split(c))) continue;
+    if (class != CLASS_BLOCK && class != CLASS_BLOCK_SPLIT && (c->view.is_dependent || !c->view.common.count)) continue;
     if (!automatic_takes(a, class_names[class])) continue;
     if (c->length > 0) write_known_rows(c, (enum class)class);
     else write_bucket(c, &forced_buckets[class], c->vector > 1, class_names[class], "");
   }
   if (is_shared_class && c->view.common.count && !c->view.is_dependent && automatic_takes(a, class_names[CLASS_COLUMN])) {
     struct column_shape shape = column_shape(c);
-    write_known_columns(c, &shape);
+    write_known_columns(c, &shape, false);
+  }
+  if (is_shared_class && c->view.common.count && can_split(c) && automatic_takes(a, class_names[CLASS_COLUMN_SPLIT])) {
+    struct column_shape shape = column_shape(c);
+    write_known_columns(c, &shape, true);
   }
   automatic_takes(a, class_names[CLASS_THREAD]);
 }
@@ -379,9 +503,9 @@ bool automatic_reduce(struct automatic *a) {
     bool is_column = c.view.common.count && !moves_by_one(&c, &c.view.main->stage->own) && moves_by_one(&c, &c.view.common) && !c.view.is_dependent;
     struct column_shape shape = {0};
     if (is_column) shape = column_shape(&c);
-    if (is_column && shape.depth >= 0 && shape.width >= 0) write_known_columns(&c, &shape);
+    if (is_column && shape.depth >= 0 && shape.width >= 0) write_known_columns(&c, &shape, wants_split_columns(&c, &shape));
     else if (is_column) write_unknown_columns(&c, &shape, "");
-    else if (c.length > 0) write_known_rows(&c, c.view.is_dependent ? CLASS_BLOCK : class_of_length(&c));
+    else if (c.length > 0) write_known_rows(&c, known_class(&c));
     else if (c.length < 0) write_unknown_rows(&c, "");
   }
   if (!c.view.is_closed) write_thread(&c.view, NULL, "one thread an output, outputs in row-major order");

@@ -120,6 +120,18 @@ static const char *write_space(struct writer *w, const struct fused *fused) {
   return write_fuse(w, &fused->inner);
 }
 
+// Deals the steps of a reduction to the blocks of the grid in turn: as many pieces as make `each` blocks a multiprocessor, beside the blocks that
+// run over `kept` (NULL: one block). Returns the name of what a block does.
+static const char *write_parts(struct writer *w, const char *axis, const char *steps, int each, const char *kept, const char **part) {
+  const char *turn = piece(w, axis, "_turn"), *blocks = arena_printf(w->arena, "%d * sms", each);
+  *part = piece(w, axis, "_part");
+  if (kept) blocks = arena_printf(w->arena, "%s / max(1, %s)", blocks, kept);
+  text_printf(w->out, "  split %s by max(1, min(extent(%s), %s)) -> %s, %s;\n", steps, steps, blocks, turn, *part);
+  write_bind(w, *part, "block.z");
+  text_printf(w->out, "  combine %s by last_block;\n", *part);
+  return turn;
+}
+
 // --- Joins and registers -----------------------------------------------------------------------------------------------
 
 // The name of a stage that no other reduction has; NULL: there is none.
@@ -151,7 +163,7 @@ static void write_joins(struct writer *w) {
     for (uint32_t k = i + 1; k < stages->count; k++) {
       struct view_stage *other = stages->at[k];
       const char *name = own_name(w->view, other);
-      bool is_independent = other->stage->kind == STAGE_REDUCE && other->space == first->space && name;
+      bool is_independent = !is_joined[k] && other->stage->kind == STAGE_REDUCE && other->space == first->space && name;
       for (uint32_t e = i; e < k && is_independent; e++) is_independent = !needs(other->stage, list_at(stages, struct view_stage, e)->stage);
       if (!is_independent) continue;
       is_joined[k] = true;
@@ -249,7 +261,7 @@ static const char *write_kept(struct writer *w, const struct rows_form *form) {
 }
 
 // One space's axes onto lanes, loads and vectors. Returns how many elements a thread has, 0 where that has no bound.
-static int64_t write_row(struct writer *w, int space, const struct rows_form *form) {
+static int64_t write_row(struct writer *w, int space, const struct rows_form *form, const char *row) {
   struct view_stage *stage = w->view->spaces[space].first;
   struct fused fused = view_fuse(w->view, stage, &stage->own, form->fuse_all);
   int vector = view_vector(w->view, space, &fused);
@@ -271,13 +283,16 @@ static int64_t write_row(struct writer *w, int space, const struct rows_form *fo
   int64_t reach = (int64_t)vector * form->lanes;
   bool is_bounded = form->flight == 0 && !mentions_axis(list_at(&fused.inner, struct ir_axis, 0)->extent);
   if (is_bounded && count >= 0) steps = (count + reach - 1) / reach;
-  if (is_bounded && (count < 0 || steps <= 64)) {
+  if (is_bounded && !form->parts && (count < 0 || steps <= 64)) {
     if (steps != 1) text_printf(w->out, "  unroll %s;\n", rest);
     return fused.outer.count ? 0 : (count < 0 ? form->steps : steps) * vector;
   }
   const char *loop = piece(w, axis, "_loop"), *load = piece(w, axis, "_load");
   write_split(w, rest, form->flight ? form->flight : SERIAL_FLIGHT, loop, load);
   text_printf(w->out, "  unroll %s;\n", load);
+  const char *part, *kept = row ? arena_printf(w->arena, "extent(%s)", row) : NULL;
+  if (form->parts && !fused.outer.count) write_parts(w, axis, loop, form->parts, kept, &part);
+  else if (form->parts) write_parts(w, list_at(&fused.outer, struct ir_axis, 0)->var->label, list_at(&fused.outer, struct ir_axis, 0)->var->label, form->parts, kept, &part);
   return 0;
 }
 
@@ -287,7 +302,7 @@ void write_rows(struct view *view, const struct rows_form *form) {
   const char *at = write_kept(&w, form);
   int64_t elements = 0;
   for (int s = 0; s < view->space_count; s++) {
-    int64_t kept = write_row(&w, s, form);
+    int64_t kept = write_row(&w, s, form, at);
     if (s == 0 || kept > elements) elements = kept;
   }
   if (at && elements && form->rows == 1) write_registers(&w, at, elements);
@@ -326,16 +341,22 @@ void write_columns(struct view *view, const struct columns_form *form) {
     }
     int64_t count = view_product(&fused.inner), each = count < 0 ? -1 : (count + form->threads - 1) / form->threads;
     const char *loop = steps, *load = NULL;
-    bool is_whole = each >= 0 && each <= MAX_WHOLE;
+    bool is_whole = each >= 0 && each <= MAX_WHOLE && !form->parts;
     if (!is_whole) {
       loop = piece(&w, axis, "_loop");
       load = piece(&w, axis, "_load");
       write_split(&w, steps, form->flight ? form->flight : SERIAL_FLIGHT, loop, load);
     }
+    const char *part = NULL;
+    if (form->parts) {
+      const char *blocks = arena_printf(w.arena, batch ? "(extent(%s) * extent(%s))" : "extent(%s)", block, batch);
+      loop = write_parts(&w, axis, loop, form->parts, blocks, &part);
+    }
     if (element) {
       text_puts(w.out, "  reorder ");
       if (batch) text_printf(w.out, "%s, ", batch);
       text_printf(w.out, "%s, %s, ", block, lane);
+      if (part) text_printf(w.out, "%s, ", part);
       if (fused.outer.count) text_printf(w.out, "%s, ", view_names(view, &fused.outer));
       if (thread) text_printf(w.out, "%s, ", thread);
       text_printf(w.out, "%s%s%s, %s;\n", loop, load ? ", " : "", load ? load : "", element);

@@ -29,6 +29,7 @@ struct rows_form {
   int flight;         // loads in flight a row; 0: the whole row
   int steps;          // flight 0: loads a thread at most, as `when` states it where the size of a row is not known
   bool fuse_all;      // see view_fuse
+  int parts;          // split over the grid: so many blocks a multiprocessor in all; 0: not split
 };
 void write_rows(struct view *view, const struct rows_form *form);
 
@@ -39,6 +40,7 @@ struct columns_form {
   int lanes;   // threads along outputs
   int threads; // threads along the reduction
   int flight;  // loads in flight a thread; 0: all of them
+  int parts;   // as of a row
 };
 void write_columns(struct view *view, const struct columns_form *form);
 
