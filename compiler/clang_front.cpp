@@ -137,8 +137,9 @@ bool clang_front_run(struct diag *diag, const clang_job &job) {
   line.insert(line.end(), {"-resource-dir", RED_CLANG_RESOURCES, "-Wno-unknown-pragmas", "--", absolute.c_str()});
   clang_places places(diag, job.file);
   consumer messages(places);
-  clang::FileManager manager(clang::FileSystemOptions(), files);
-  clang::tooling::ToolInvocation invocation(line, std::make_unique<action>(job, places), &manager);
+  // Counted: the compiler instance keeps a reference of its own and lets it go.
+  auto manager = llvm::makeIntrusiveRefCnt<clang::FileManager>(clang::FileSystemOptions(), files);
+  clang::tooling::ToolInvocation invocation(line, std::make_unique<action>(job, places), manager.get());
   invocation.setDiagnosticConsumer(&messages);
   bool ok = invocation.run();
   if (!ok && diag->error_count == before)
