@@ -216,7 +216,8 @@ def _current_stream(tensor, ordinal):
     root = type(tensor).__module__.partition('.')[0]
     torch, cupy = sys.modules.get('torch'), sys.modules.get('cupy')
     if torch and isinstance(tensor, torch.Tensor):
-        return torch.cuda.current_stream(ordinal).cuda_stream
+        raw = getattr(torch._C, '_cuda_getCurrentRawStream', None)  # a tenth of the time of the public way
+        return raw(ordinal) if raw else torch.cuda.current_stream(ordinal).cuda_stream
     if cupy and root == 'cupy':
         return cupy.cuda.get_current_stream().ptr
     return 0
@@ -409,7 +410,7 @@ def _is_tensor(value):
     if any(hasattr(value, name) for name in ('__dlpack__', '__cuda_array_interface__')) or _is_torch(value):
         return True
     interface = getattr(value, '__array_interface__', None)
-    if interface is not None: # a scalar of NumPy has one too, and no memory to give
+    if interface is not None:  # a scalar of NumPy has one too, and no memory to give
         return not (interface['shape'] == () and hasattr(value, '__index__') and not hasattr(value, 'fill'))
     try:
         memoryview(value)
@@ -692,7 +693,7 @@ def _as_tensor(view, what):
 def _new_like(X, shape, dtype):
     """An empty tensor of X's library, on X's device."""
     root = type(X).__module__.partition('.')[0]
-    dtype = X.dtype if dtype is None else dtype
+    dtype = getattr(X, 'dtype', None) if dtype is None else dtype
     if _is_torch(X):
         return sys.modules['torch'].empty(shape, dtype=dtype, device=X.device)
     if root == 'cupy':
@@ -703,9 +704,14 @@ def _new_like(X, shape, dtype):
     raise TypeError(f'no empty {type(X).__name__} can be made: give the result as out=')
 
 
-def _shape_of(X, view):
-    shape = getattr(X, 'shape', None)
-    return tuple(shape) if shape is not None else tuple(view.tensor.shape[:view.tensor.rank])
+def _shape_of(X):
+    for name in ('__cuda_array_interface__', '__array_interface__'):
+        if hasattr(X, name):
+            return tuple(getattr(X, name)['shape'])
+    if hasattr(X, 'shape'):
+        return tuple(X.shape)
+    tensor = _from_buffer(X).tensor
+    return tuple(tensor.shape[:tensor.rank])
 
 
 def _common(X, out, stream):
@@ -722,7 +728,7 @@ def _common(X, out, stream):
 def permute(X, perm, out=None, stream=None):
     """Y = X with dimension perm[d] as dimension d, as numpy.transpose has it, but with its elements moved. Returns Y."""
     perm = tuple(int(p) for p in perm)
-    shape = _shape_of(X, None if hasattr(X, 'shape') else _from_buffer(X))
+    shape = _shape_of(X)
     if sorted(p % len(shape) if -len(shape) <= p < len(shape) else p for p in perm) != list(range(len(shape))):
         raise ValueError(f'{perm} is no permutation of {len(shape)} dimensions')
     perm = [p % len(shape) for p in perm]
@@ -737,7 +743,7 @@ def permute(X, perm, out=None, stream=None):
 def reduce(op, X, axes=None, keepdims=False, out=None, dtype=None, stream=None):
     """The reduction of X over axes (a number, or several; None: all) by 'sum', 'prod', 'min', 'max', 'any', 'all', 'and', 'or', 'xor' or 'mean'. `dtype`
     is the type of the result, X's where it is None. Returns it."""
-    shape = _shape_of(X, None if hasattr(X, 'shape') else _from_buffer(X))
+    shape = _shape_of(X)
     axes = range(len(shape)) if axes is None else (axes,) if isinstance(axes, int) else axes
     axes = [int(a) for a in axes]
     if any(not -len(shape) <= a < len(shape) for a in axes) or len({a % len(shape) for a in axes}) != len(axes):
