@@ -1,7 +1,561 @@
-// Schedules of copies and element-wise work whose fastest axis moves.
-#include "passes/automatic.h"
+// Schedules of copies and element-wise work whose axes stand in another order in what is read than in what is written.
+//
+// Axes of one iteration are left out; neighbours that move every tensor alike become one (view_can_merge), so that (64, 1, 64, 64) -> (3, 0, 2, 1) is
+// the transpose that it is. What is left decides the class:
+//
+//   tile    the fastest axis of the input, J, is not that of the output, I: tiles of I by J go through shared memory. A thread reads 16 bytes along J
+//           of as many neighbours along I as make a word, transposes them in registers and writes words; then it reads 16 bytes along I.
+//           Words lie [j][i], and 16-byte pieces of a row are permuted by j's place among 16-byte pieces: no bank conflicts on either side.
+//   places  the same with accesses of one element, for extents or addresses that are no multiples of 16 bytes
+//   runs    the fastest axis stays: runs of 16-byte pieces, in blocks that take neighbours in the order of the input and of the output
+//   gather  small fast axes: 16 bytes written at a time, read element by element through the cache
+//
+// Numbers below were measured on an H200 with hand-written kernels: tiles of 128 bytes and more on either side, 16 or 32 KiB a block, 256 threads,
+// everything of a thread in flight; output rows fastest among blocks, and an axis that is slower than these on no side faster still.
+#include <string.h>
+
+#include "passes/automatic_view.h"
+#include "passes/stage.h"
+
+enum { THREADS = 256, VECTOR = 16, LANES = 8, SMALLEST_SIDE = 24, MAX_GROUPS = VIEW_MAX_AXES };
+
+// Merged axes.
+struct group {
+  struct list axes;    // struct ir_axis, outermost first
+  int64_t count;       // iterations; -1: known at launch
+  const char *extent;  // text
+  const char *name;    // after they were fused
+};
+
+struct permute {
+  struct automatic *a;
+  struct view view;
+  struct arena *arena;
+  struct text *out;
+  struct view_access *store, *load; // load: the one that moves along all axes, and whose fastest axis is another one if such is there
+  struct list ones;                 // struct ir_axis, of one iteration
+  struct group groups[MAX_GROUPS];  // in the order of the output
+  int group_count;
+  struct group *fast_out, *fast_in; // fast_in NULL: no axis moves the input by one element
+  struct list taken;                // const char *
+};
+
+// --- Merging ------------------------------------------------------------------------------------------------------
+
+static struct ir_axis *last_axis(const struct group *group) { return group->axes.at[group->axes.count - 1]; }
+
+// How far a step of the group moves the access.
+static struct poly stride_of(const struct permute *p, const struct view_access *access, const struct group *group) {
+  return view_stride(&p->view, access, last_axis(group));
+}
+
+static bool moves_all(const struct permute *p, const struct view_access *access) {
+  for (int g = 0; g < p->group_count; g++) {
+    struct poly stride = stride_of(p, access, &p->groups[g]);
+    if (!stride.is_valid || poly_is_zero(stride)) return false;
+  }
+  return true;
+}
+
+static struct group *fastest(struct permute *p, const struct view_access *access) {
+  for (int g = 0; g < p->group_count; g++)
+    if (view_is_unit(&p->view, access, last_axis(&p->groups[g]))) return &p->groups[g];
+  return NULL;
+}
+
+// The axes in the order of the output's dimensions, where each index is an axis.
+static bool collect_axes(struct permute *p, struct list *axes) {
+  const struct ir_stage *stage = p->a->entry->stages.at[0];
+  for (uint32_t d = 0; d < p->store->indices.count; d++) {
+    const struct ir_expr *index = p->store->indices.at[d];
+    if (index->op == OP_CONST) continue;
+    bool is_axis = false;
+    for (uint32_t i = 0; i < stage->axes.count && index->op == OP_VAR; i++) {
+      struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
+      if (axis->var != index->var) continue;
+      list_push(p->arena, view_count(axis) == 1 ? &p->ones : axes, axis);
+      is_axis = true;
+    }
+    if (!is_axis) return false;
+  }
+  for (uint32_t i = 0; i < stage->axes.count; i++) { // an axis of one iteration that a constant may stand for
+    struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
+    bool is_known = false;
+    for (uint32_t k = 0; k < axes->count; k++) is_known |= axes->at[k] == axis;
+    for (uint32_t k = 0; k < p->ones.count; k++) is_known |= p->ones.at[k] == axis;
+    if (!is_known && view_count(axis) != 1) return false;
+    if (!is_known) list_push(p->arena, &p->ones, axis);
+  }
+  return true;
+}
+
+static const char *extent_text(struct permute *p, const struct list *axes) {
+  const char *text = "";
+  for (uint32_t i = 0; i < axes->count; i++) text = arena_printf(p->arena, "%s%s%s", text, i ? " * " : "", view_text(&p->view, list_at(axes, struct ir_axis, i)->extent));
+  return text;
+}
+
+static bool find_groups(struct permute *p) {
+  struct list axes = {0};
+  if (!collect_axes(p, &axes)) return false;
+  for (uint32_t i = 0; i < axes.count; i++) {
+    struct poly stride = view_stride(&p->view, p->store, axes.at[i]);
+    if (!stride.is_valid) return false;
+    struct group *last = p->group_count ? &p->groups[p->group_count - 1] : NULL;
+    if (last && view_can_merge(&p->view, last_axis(last), axes.at[i])) {
+      list_push(p->arena, &last->axes, axes.at[i]);
+    } else {
+      if (p->group_count == MAX_GROUPS) return false;
+      list_push(p->arena, &p->groups[p->group_count++].axes, axes.at[i]);
+    }
+  }
+  for (int g = 0; g < p->group_count; g++) {
+    p->groups[g].count = view_product(&p->groups[g].axes);
+    p->groups[g].extent = extent_text(p, &p->groups[g].axes);
+  }
+  return p->group_count > 1;
+}
+
+static bool find_accesses(struct permute *p) {
+  const struct ir_stage *stage = p->a->entry->stages.at[0];
+  if (p->a->entry->stages.count != 1 || stage->kind != STAGE_STORE || stage->guards.count || p->view.is_dependent) return false;
+  for (uint32_t i = 0; i < p->view.accesses.count; i++) {
+    struct view_access *access = p->view.accesses.at[i];
+    if (access->is_store) p->store = access;
+  }
+  return p->store && !p->store->mem->is_strided;
+}
+
+static void find_load(struct permute *p) {
+  p->fast_out = fastest(p, p->store);
+  for (uint32_t i = 0; i < p->view.accesses.count; i++) {
+    struct view_access *access = p->view.accesses.at[i];
+    if (access->is_store || access->mem->is_output || !moves_all(p, access)) continue;
+    struct group *fast = fastest(p, access);
+    if (p->load && !(p->fast_in == p->fast_out && fast != p->fast_out)) continue;
+    p->load = access;
+    p->fast_in = fast;
+  }
+}
+
+// --- Conditions ---------------------------------------------------------------------------------------------------
+
+// A `when` under construction. Impossible where sizes that are known refute it.
+struct when {
+  struct permute *p;
+  const char *text;
+  bool is_impossible;
+};
+
+static void add_condition(struct when *w, const char *condition) { w->text = w->text ? arena_printf(w->p->arena, "%s && %s", w->text, condition) : condition; }
+
+static void need_multiple(struct when *w, const struct group *group, int64_t factor) {
+  if (factor == 1) return;
+  if (group->count >= 0) w->is_impossible |= group->count % factor != 0;
+  else add_condition(w, arena_printf(w->p->arena, "%s%s%s %% %lld == 0", group->axes.count > 1 ? "(" : "", group->extent, group->axes.count > 1 ? ")" : "", (long long)factor));
+}
+
+static void need_least(struct when *w, const struct group *group, int64_t least) {
+  if (group->count >= 0) w->is_impossible |= group->count < least;
+  else add_condition(w, arena_printf(w->p->arena, "%s >= %lld", group->extent, (long long)least));
+}
+
+// Every row of the tensor starts on so many elements.
+static void need_alignment(struct when *w, const struct ir_mem *mem, uint32_t elements) {
+  uint32_t bytes = elements * type_bytes(mem->type);
+  if (elements == 1) return;
+  if (mem->alignment < bytes) add_condition(w, arena_printf(w->p->arena, "aligned(%s, %u)", mem->label, bytes));
+  for (uint32_t d = 0; d < mem->strides.count; d++) {
+    const struct ir_expr *stride = mem->strides.at[d];
+    if (ir_const_is(stride, 1) || (!mem->is_strided && !ir_is_const(stride))) continue; // a product of extents
+    if (ir_is_const(stride)) w->is_impossible |= mem->is_strided && stride->integer % elements != 0;
+    else add_condition(w, arena_printf(w->p->arena, "stride(%s, %u) %% %u == 0", mem->label, d, elements));
+  }
+}
+
+static bool begin(struct permute *p, const char *name, struct when *when, const char *reason) {
+  const char *condition = p->a->condition;
+  if (when->is_impossible) return false;
+  p->taken.count = 0;
+  text_printf(p->out, "// %s: %s\n", name, reason);
+  text_printf(p->out, "schedule %s as %s", p->a->kernel->label, name);
+  p->view.is_closed |= !when->text;
+  if (condition || when->text)
+    text_printf(p->out, " when %s%s%s", condition ? condition : "", condition && when->text ? " && " : "", when->text ? when->text : "");
+  text_puts(p->out, " {\n");
+  return true;
+}
+
+// --- Directives -----------------------------------------------------------------------------------------------------
+
+static const char *fresh(struct permute *p, const char *base) { return view_fresh(&p->view, &p->taken, base); }
+static const char *piece(struct permute *p, const struct group *group, const char *suffix) { return fresh(p, arena_printf(p->arena, "%s%s", group->name, suffix)); }
+
+// Brings the axes into the order of the output, those of one iteration first, and makes each group one axis.
+static void write_groups(struct permute *p) {
+  const struct ir_stage *stage = p->a->entry->stages.at[0];
+  struct list order = list_copy(p->arena, &p->ones);
+  for (int g = 0; g < p->group_count; g++) list_append(p->arena, &order, &p->groups[g].axes);
+  bool is_sorted = true;
+  for (uint32_t i = 0; i < order.count; i++) is_sorted &= list_at(&stage->axes, struct ir_stage_axis, i)->axis == order.at[i];
+  if (!is_sorted) text_printf(p->out, "  reorder %s;\n", view_names(&p->view, &order));
+  for (int g = 0; g < p->group_count; g++) {
+    struct group *group = &p->groups[g];
+    group->name = list_at(&group->axes, struct ir_axis, 0)->var->label;
+    if (group->axes.count == 1) continue;
+    const char *name = group->name;
+    for (uint32_t i = 1; i < group->axes.count; i++) name = arena_printf(p->arena, "%s_%s", name, list_at(&group->axes, struct ir_axis, i)->var->label);
+    group->name = fresh(p, name);
+    text_printf(p->out, "  fuse %s -> %s;\n", view_names(&p->view, &group->axes), group->name);
+  }
+}
+
+static const char *join(struct permute *p, const char *list, const char *name) { return list ? arena_printf(p->arena, "%s, %s", list, name) : name; }
+
+static bool is_at_most(const struct permute *p, const struct view_access *access, const struct group *a, const struct group *b) {
+  struct facts *facts = &access->stage->facts;
+  struct poly x = stride_of(p, access, a), y = stride_of(p, access, b);
+  return x.is_valid && y.is_valid && prove_nonnegative(facts, poly_sub(facts, y, x));
+}
+
+// Names of the groups but two: those that lie inside both sides' tiles, the neighbours in memory of which are best taken next, and the others.
+static void sort_batch(struct permute *p, const struct group *rows_in, const struct group *rows_out, const char **outside, const char **inside) {
+  *outside = *inside = NULL;
+  for (int g = 0; g < p->group_count; g++) {
+    const struct group *group = &p->groups[g];
+    if (group == rows_in || group == rows_out) continue;
+    bool is_inside = is_at_most(p, p->load, group, rows_in) && is_at_most(p, p->store, group, rows_out);
+    if (is_inside) *inside = join(p, *inside, group->name);
+    else *outside = join(p, *outside, group->name);
+  }
+}
+
+static int64_t power_up(int64_t n) {
+  int64_t power = 1;
+  while (power < n) power *= 2;
+  return power;
+}
+
+static int log2_of(int64_t n) {
+  int log = 0;
+  while (n >> (log + 1)) log++;
+  return log;
+}
+
+static const char *describe(struct permute *p) {
+  const char *text = "";
+  for (int g = 0; g < p->group_count; g++) text = arena_printf(p->arena, "%s(%s)", text, view_names(&p->view, &p->groups[g].axes));
+  return text;
+}
+
+// --- Copies in shared memory ----------------------------------------------------------------------------------------
+
+// The tensors, at most MOST_COPIES, that tiles of are copied: those that move along all axes, and whose fastest axis is that of the input.
+enum { MOST_COPIES = 4 };
+static int find_copies(struct permute *p, const struct ir_mem *copies[MOST_COPIES]) {
+  int count = 0;
+  for (uint32_t i = 0; i < p->view.accesses.count; i++) {
+    struct view_access *access = p->view.accesses.at[i];
+    if (access->is_store || access->mem->is_output || !moves_all(p, access) || fastest(p, access) != p->fast_in) continue;
+    bool is_seen = false;
+    for (int k = 0; k < count; k++) is_seen |= copies[k] == access->mem;
+    if (is_seen) continue;
+    if (count == MOST_COPIES) return 0;
+    copies[count++] = access->mem;
+  }
+  return count;
+}
+
+static const char *copy_name(struct permute *p, int number) {
+  const char *name = number ? arena_printf(p->arena, "S%d", number + 1) : "S";
+  for (uint32_t i = 0; i < p->a->kernel->tensors.count; i++) // a stage of that name would be the output's
+    if (strcmp(list_at(&p->a->kernel->tensors, struct ir_mem, i)->label, name) == 0) return arena_printf(p->arena, "%s_", name);
+  return name;
+}
+
+// A tile of I by J elements and what it takes.
+struct tile {
+  const char *name;
+  int64_t i, j;
+  uint32_t vector_in, vector_out, unit; // elements
+  int64_t least_i, least_j;             // extents from which on it is taken
+  const char *tile_axis, *ii, *ji;      // axes, after write_tile
+};
+
+// Splits the two axes and binds tiles to blocks.
+static void write_tile(struct permute *p, struct tile *t) {
+  struct group *i = p->fast_out, *j = p->fast_in;
+  const char *outside, *inside;
+  write_groups(p);
+  const char *io = piece(p, i, "_tile"), *jo = piece(p, j, "_tile");
+  t->ii = piece(p, i, "_in"), t->ji = piece(p, j, "_in"), t->tile_axis = fresh(p, "tile");
+  sort_batch(p, i, j, &outside, &inside);
+  const char *order = join(p, join(p, outside, io), jo);
+  if (inside) order = join(p, order, inside);
+  text_printf(p->out, "  split %s by %lld -> %s, %s;  split %s by %lld -> %s, %s;\n", i->name, (long long)t->i, io, t->ii, j->name, (long long)t->j, jo, t->ji);
+  text_printf(p->out, "  reorder %s, %s, %s;\n  fuse %s -> %s;  bind %s -> block.x;\n", order, t->ji, t->ii, order, t->tile_axis, t->tile_axis);
+}
+
+// `count` iterations of one thread each, of the axis, among the block's threads.
+static void write_threads(struct permute *p, const char *axis, int64_t count) {
+  int64_t threads = count < THREADS ? count : THREADS;
+  if (count == threads) {
+    text_printf(p->out, "  bind %s -> thread.x;\n", axis);
+    return;
+  }
+  const char *outer = fresh(p, arena_printf(p->arena, "%s_more", axis)), *inner = fresh(p, arena_printf(p->arena, "%s_thread", axis));
+  text_printf(p->out, "  split %s by %lld -> %s, %s;  bind %s -> thread.x;  unroll %s;\n", axis, (long long)threads, outer, inner, inner, outer);
+}
+
+// The output's side: 16 bytes along I a thread, neighbouring threads along I.
+static void write_output(struct permute *p, const struct tile *t) {
+  const char *stage = p->a->entry->stages.count ? list_at(&p->a->entry->stages, struct ir_stage, 0)->label : "";
+  const char *all = fresh(p, "out"), *part = t->ii, *vector = NULL;
+  int64_t count = t->i * t->j / t->vector_out;
+  if (t->vector_out > 1) {
+    part = fresh(p, arena_printf(p->arena, "%s_part", t->ii)), vector = fresh(p, arena_printf(p->arena, "%s_vector", t->ii));
+    text_printf(p->out, "  split %s.%s by %u -> %s, %s;  ", stage, t->ii, t->vector_out, part, vector);
+  } else {
+    text_puts(p->out, "  ");
+  }
+  text_printf(p->out, "fuse %s.%s, %s.%s -> %s;\n", stage, t->ji, stage, part, all);
+  write_threads(p, all, count);
+  if (vector) text_printf(p->out, "  vectorize %s;\n", vector);
+}
+
+// --- tile -----------------------------------------------------------------------------------------------------------
+
+// The copy's side: a thread reads 16 bytes along J of the rows that make a unit; neighbouring threads along J, then along I.
+static void write_fill(struct permute *p, const struct tile *t, const char *copy) {
+  int64_t rows = t->i / t->unit, columns = t->j / t->vector_in;
+  const char *row = t->ii, *all = fresh(p, arena_printf(p->arena, "%s_fill", copy)), *unit = NULL, *vector = NULL;
+  const char *far = fresh(p, arena_printf(p->arena, "%s_far", copy)), *near = fresh(p, arena_printf(p->arena, "%s_near", copy)), *part = t->ji;
+  if (t->unit > 1) {
+    row = fresh(p, arena_printf(p->arena, "%s_row", copy)), unit = fresh(p, arena_printf(p->arena, "%s_unit", copy));
+    text_printf(p->out, "  split %s.%s by %u -> %s, %s;\n", copy, t->ii, t->unit, row, unit);
+  }
+  if (t->vector_in > 1) {
+    part = fresh(p, arena_printf(p->arena, "%s_part", copy)), vector = fresh(p, arena_printf(p->arena, "%s_vector", copy));
+    text_printf(p->out, "  split %s.%s by %u -> %s, %s;\n", copy, t->ji, t->vector_in, part, vector);
+  }
+  text_printf(p->out, "  split %s.%s by %d -> %s, %s;  reorder %s, %s.%s, %s", copy, part, LANES, far, near, far, copy, row, near);
+  if (unit) text_printf(p->out, ", %s", unit);
+  if (vector) text_printf(p->out, ", %s", vector);
+  text_printf(p->out, ";  fuse %s, %s.%s, %s -> %s;\n", far, copy, row, near, all);
+  write_threads(p, all, rows * columns);
+  if (unit || vector) text_printf(p->out, "  vectorize %s%s%s;\n", unit ? unit : "", unit && vector ? ", " : "", vector ? vector : "");
+}
+
+static bool try_tile(struct permute *p, struct tile t) {
+  const struct ir_mem *out = p->store->mem, *copies[MOST_COPIES];
+  struct when when = {.p = p};
+  int count = find_copies(p, copies);
+  need_multiple(&when, p->fast_out, t.vector_out > t.unit ? t.vector_out : t.unit);
+  need_multiple(&when, p->fast_in, t.vector_in);
+  need_least(&when, p->fast_out, t.least_i);
+  need_least(&when, p->fast_in, t.least_j);
+  for (int k = 0; k < count; k++) need_alignment(&when, copies[k], t.vector_in);
+  need_alignment(&when, out, t.vector_out);
+  uint32_t bytes = type_bytes(p->load->mem->type) * t.unit;
+  int base = log2_of(VECTOR / bytes), shift = log2_of(t.i / t.unit) + log2_of(t.vector_in) - base;
+  const char *reason = arena_printf(p->arena, "%s, the fastest axis moves: tiles of %lld by %lld through shared memory in units of %u bytes, 16 bytes at a time on both sides", describe(p),
+                                    (long long)t.i, (long long)t.j, bytes);
+  if (!begin(p, t.name, &when, reason)) return false;
+  write_tile(p, &t);
+  for (int k = 0; k < count; k++) {
+    text_printf(p->out, "  stage %s at %s in shared as %s", copies[k]->label, t.tile_axis, copy_name(p, k));
+    if (t.unit > 1) text_printf(p->out, " unit %u along %s", t.unit, t.ii);
+    text_printf(p->out, " swizzle 3,%d,%d;\n", base, shift);
+  }
+  for (int k = 0; k < count; k++) write_fill(p, &t, copy_name(p, k));
+  write_output(p, &t);
+  text_puts(p->out, "}\n");
+  return true;
+}
+
+// The tile for elements of so many bytes, made smaller where an extent is.
+static struct tile tile_for(struct permute *p, const char *name, uint32_t in, uint32_t out, int64_t most_i, int64_t most_j) {
+  struct tile t = {.name = name, .vector_in = VECTOR / in, .vector_out = VECTOR / out, .unit = in < 4 ? 4 / in : 1};
+  t.i = in == 1 ? 128 : in == 2 ? 128 : in == 4 ? 64 : in == 8 ? 64 : 32;
+  t.j = in == 1 ? 256 : in == 2 ? 128 : in == 4 ? 64 : 32;
+  int64_t narrowest = VECTOR / in > 16 / (int64_t)out ? VECTOR / in : 16 / (int64_t)out;
+  if (p->fast_out->count >= 0 && power_up(p->fast_out->count) < most_i) most_i = power_up(p->fast_out->count);
+  if (p->fast_in->count >= 0 && power_up(p->fast_in->count) < most_j) most_j = power_up(p->fast_in->count);
+  if (t.i > most_i) t.i = most_i > narrowest ? most_i : narrowest;
+  if (t.j > most_j) t.j = most_j > (int64_t)(LANES * t.vector_in) ? most_j : (int64_t)(LANES * t.vector_in);
+  return t;
+}
+
+static void write_tiles(struct permute *p, int64_t smallest) {
+  uint32_t in = type_bytes(p->load->mem->type), out = type_bytes(p->store->mem->type);
+  struct tile whole = tile_for(p, "tile", in, out, INT64_MAX, INT64_MAX);
+  whole.least_i = p->fast_out->count < 0 ? whole.i / 2 + 1 : smallest;
+  whole.least_j = smallest;
+  try_tile(p, whole);
+  if (p->fast_out->count >= 0 || p->view.is_closed) return; // else a short side gets tiles of its own
+  struct tile narrow = tile_for(p, "tile_narrow", in, out, whole.i / 2, INT64_MAX);
+  narrow.least_i = narrow.least_j = smallest;
+  try_tile(p, narrow);
+}
+
+// --- places ---------------------------------------------------------------------------------------------------------
+
+// Tiles by single elements: rows of the copy are padded to an odd number of words.
+static void write_places(struct permute *p, int64_t smallest) {
+  const struct ir_mem *copies[MOST_COPIES];
+  uint32_t in = type_bytes(p->load->mem->type);
+  int64_t side = in == 16 ? 32 : 64;
+  struct tile t = {.name = "places", .i = side, .j = side, .vector_in = 1, .vector_out = 1, .unit = 1};
+  if (in == 8) t.j = 32;
+  struct when when = {.p = p};
+  int count = find_copies(p, copies);
+  need_least(&when, p->fast_out, smallest);
+  need_least(&when, p->fast_in, smallest);
+  const char *reason = arena_printf(p->arena, "%s, the fastest axis moves, and rows are not known to be made of 16-byte pieces: tiles of %lld by %lld, an element at a time", describe(p),
+                                    (long long)t.i, (long long)t.j);
+  if (!begin(p, t.name, &when, reason)) return;
+  write_tile(p, &t);
+  for (int k = 0; k < count; k++)
+    text_printf(p->out, "  stage %s at %s in shared as %s pad %u;\n", copies[k]->label, t.tile_axis, copy_name(p, k), in < 4 ? 4 / in : 1);
+  for (int k = 0; k < count; k++) {
+    const char *copy = copy_name(p, k), *all = fresh(p, arena_printf(p->arena, "%s_fill", copy));
+    text_printf(p->out, "  reorder %s.%s, %s.%s;  fuse %s.%s, %s.%s -> %s;\n", copy, t.ii, copy, t.ji, copy, t.ii, copy, t.ji, all);
+    write_threads(p, all, t.i * t.j);
+  }
+  write_output(p, &t);
+  text_puts(p->out, "}\n");
+}
+
+// --- runs -----------------------------------------------------------------------------------------------------------
+
+// Runs along the kept axis: `lanes` pieces of `vector` elements side by side, of neighbours in the output and in the input.
+static void try_runs(struct permute *p, const char *name, uint32_t vector, int64_t lanes, int64_t least) {
+  struct group *run = p->fast_out, *near_out = NULL, *near_in = NULL;
+  struct when when = {.p = p};
+  for (int g = 0; g < p->group_count; g++) {
+    struct group *group = &p->groups[g];
+    if (group == run) continue;
+    if (!near_out || is_at_most(p, p->store, group, near_out)) near_out = group;
+    if (!near_in || is_at_most(p, p->load, group, near_in)) near_in = group;
+  }
+  if (!near_out || !near_in) return;
+  need_multiple(&when, run, vector);
+  need_least(&when, run, least);
+  for (uint32_t i = 0; i < p->view.accesses.count; i++) {
+    struct view_access *access = p->view.accesses.at[i];
+    if (view_is_unit(&p->view, access, last_axis(run))) need_alignment(&when, access->mem, vector);
+  }
+  int64_t rows = 1; // pieces of two a thread
+  while (rows * 2 * lanes <= 2 * THREADS) rows *= 2;
+  int64_t out_rows = near_out == near_in ? rows : rows > 4 ? rows / 4 : rows, in_rows = rows / out_rows;
+  if (near_out->count >= 0 && power_up(near_out->count) < out_rows) out_rows = power_up(near_out->count);
+  if (near_in->count >= 0 && power_up(near_in->count) < in_rows) in_rows = power_up(near_in->count);
+  const char *reason = arena_printf(p->arena, "%s, the fastest axis stays: runs of %u bytes, %lld of a row at a time, %lld rows of the output by %lld of the input", describe(p),
+                                    vector * type_bytes(p->store->mem->type), (long long)lanes, (long long)out_rows, (long long)in_rows);
+  if (!begin(p, name, &when, reason)) return;
+  write_groups(p);
+  const char *outside = NULL, *part = run->name, *element = NULL, *threads = fresh(p, "piece"), *block = fresh(p, "tile");
+  const char *out_tile = piece(p, near_out, "_tile"), *out_row = piece(p, near_out, "_row"), *in_tile = NULL, *in_row = NULL;
+  int64_t pieces = run->count >= 0 ? run->count / vector : -1, count = lanes * out_rows;
+  for (int g = 0; g < p->group_count; g++)
+    if (&p->groups[g] != run && &p->groups[g] != near_out && &p->groups[g] != near_in) outside = join(p, outside, p->groups[g].name);
+  if (vector > 1) {
+    part = piece(p, run, "_part"), element = piece(p, run, "_element");
+    text_printf(p->out, "  split %s by %u -> %s, %s;\n", run->name, vector, part, element);
+  }
+  const char *far = NULL, *lane = part;
+  if (pieces != lanes) {
+    far = piece(p, run, "_far"), lane = piece(p, run, "_lane");
+    text_printf(p->out, "  split %s by %lld -> %s, %s;\n", part, (long long)lanes, far, lane);
+  }
+  text_printf(p->out, "  split %s by %lld -> %s, %s;", near_out->name, (long long)out_rows, out_tile, out_row);
+  const char *blocks = join(p, outside, out_tile), *rows_text = out_row;
+  if (near_in != near_out) {
+    in_tile = piece(p, near_in, "_tile"), in_row = piece(p, near_in, "_row");
+    text_printf(p->out, "  split %s by %lld -> %s, %s;", near_in->name, (long long)in_rows, in_tile, in_row);
+    blocks = join(p, blocks, in_tile);
+    rows_text = join(p, in_row, out_row);
+    count *= in_rows;
+  }
+  if (far) blocks = join(p, blocks, far);
+  text_printf(p->out, "\n  reorder %s, %s, %s%s%s;\n", blocks, rows_text, lane, element ? ", " : "", element ? element : "");
+  if (strchr(blocks, ',')) text_printf(p->out, "  fuse %s -> %s;  bind %s -> block.x;\n", blocks, block, block);
+  else text_printf(p->out, "  bind %s -> block.x;\n", blocks);
+  text_printf(p->out, "  fuse %s, %s -> %s;\n", rows_text, lane, threads);
+  write_threads(p, threads, count);
+  if (element) text_printf(p->out, "  vectorize %s;\n", element);
+  text_puts(p->out, "}\n");
+}
+
+static void write_runs(struct permute *p) {
+  uint32_t bytes = 1;
+  for (uint32_t i = 0; i < p->view.accesses.count; i++) {
+    struct view_access *access = p->view.accesses.at[i];
+    if (view_is_unit(&p->view, access, last_axis(p->fast_out)) && type_bytes(access->mem->type) > bytes) bytes = type_bytes(access->mem->type);
+  }
+  uint32_t vector = VECTOR / bytes;
+  if (p->fast_out->count >= 0) {
+    while (vector > 1 && p->fast_out->count % vector) vector /= 2;
+    int64_t pieces = p->fast_out->count / vector;
+    try_runs(p, "runs", vector, pieces <= 32 ? pieces : 32, 1);
+    if (vector > 1 && !p->view.is_closed) try_runs(p, "runs_unaligned", 1, p->fast_out->count <= 32 ? p->fast_out->count : 32, 1);
+    return;
+  }
+  try_runs(p, "runs_long", vector, 16, 12 * (int64_t)vector);
+  try_runs(p, "runs", vector, 4, 1);
+  try_runs(p, "runs_unaligned", 1, 32, 24);
+  try_runs(p, "runs_short", 1, 4, 1);
+}
+
+// --- gather ---------------------------------------------------------------------------------------------------------
+
+// All axes in the order of the output as one: 16 bytes of it a thread.
+static void try_gather(struct permute *p, const char *name, uint32_t vector) {
+  struct when when = {.p = p};
+  struct group all = {.count = 1};
+  for (int g = 0; g < p->group_count; g++) {
+    list_append(p->arena, &all.axes, &p->groups[g].axes);
+    if (all.count < 0 || p->groups[g].count < 0 || __builtin_mul_overflow(all.count, p->groups[g].count, &all.count)) all.count = -1;
+  }
+  all.extent = extent_text(p, &all.axes);
+  need_multiple(&when, &all, vector);
+  need_alignment(&when, p->store->mem, vector);
+  const char *reason = arena_printf(p->arena, "%s, fast axes are short: %u bytes written at a time, read one by one", describe(p), vector * type_bytes(p->store->mem->type));
+  if (!begin(p, name, &when, reason)) return;
+  write_groups(p);
+  const char *names = NULL;
+  for (int g = 0; g < p->group_count; g++) names = join(p, names, p->groups[g].name);
+  const char *flat = fresh(p, "place"), *part = flat, *element = NULL, *block = fresh(p, "block"), *thread = fresh(p, "thread");
+  text_printf(p->out, "  fuse %s -> %s;\n", names, flat);
+  if (vector > 1) {
+    part = fresh(p, "part"), element = fresh(p, "element");
+    text_printf(p->out, "  split %s by %u -> %s, %s;\n", flat, vector, part, element);
+  }
+  text_printf(p->out, "  split %s by %d -> %s, %s;  bind %s -> block.x;  bind %s -> thread.x;\n", part, THREADS, block, thread, block, thread);
+  if (element) text_printf(p->out, "  vectorize %s;\n", element);
+  text_puts(p->out, "}\n");
+}
+
+static void write_gather(struct permute *p) {
+  uint32_t vector = VECTOR / type_bytes(p->store->mem->type);
+  if (vector > 1) try_gather(p, "gather", vector);
+  if (!p->view.is_closed) try_gather(p, "gather_unaligned", 1);
+}
+
+// Whether the class is to be written: the one that is asked for, or else any.
+static bool takes(struct automatic *a, const char *class_name) { return automatic_takes(a, class_name) || !a->forced; }
 
 bool automatic_permute(struct automatic *a) {
-  (void)a;
-  return false;
+  size_t before = a->out->length;
+  struct permute p = {.a = a, .arena = a->arena, .out = a->out};
+  const struct ir_mem *copies[MOST_COPIES];
+  if (!view_make(a, &p.view) || !find_accesses(&p) || !find_groups(&p)) return false;
+  find_load(&p);
+  if (!p.load || !p.fast_out || (p.fast_in == p.fast_out && p.group_count < 3)) return false;
+  bool is_moved = p.fast_in && p.fast_in != p.fast_out && find_copies(&p, copies), is_kept = p.fast_in == p.fast_out;
+  if (is_moved && takes(a, "tile")) write_tiles(&p, SMALLEST_SIDE);
+  if (is_moved && !p.view.is_closed && takes(a, "places")) write_places(&p, SMALLEST_SIDE);
+  if (is_kept && takes(a, "runs")) write_runs(&p);
+  if (!p.view.is_closed && takes(a, "gather")) write_gather(&p);
+  return a->out->length > before;
 }
