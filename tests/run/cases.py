@@ -3,7 +3,9 @@
 checks, is compared with the reference, and the outputs with the answer. Every input is a formula."""
 
 import concurrent.futures
+import functools
 import math
+import operator
 import os
 import subprocess
 import sys
@@ -155,6 +157,70 @@ def cases():
            [*sizes(a=3, b=5), '--arg', 'X=i@strides:1073741824:7'], array('Y', [i * 5 + j for j in range(5) for i in range(3)]))
 
 
+# How blocks are combined; `fold`: the statement must be a fold whose operator has an atomic.
+FORMS = ('last_block',)
+
+
+def over_the_grid(form):
+    """The cases whose reductions are split over blocks."""
+    def split(axis, pieces, threads=64, more=''):
+        return (f' schedule k {{ split {axis} by {threads} -> {axis}o, {axis}t; split {axis}o into {pieces} -> {axis}b, {axis}r; bind {axis}b -> block.x;'
+                f' bind {axis}t -> thread.x; combine {axis}b by {form}; {more} }}')
+
+    fold = 'kernel k(A: f32[m]) -> (B: f32[1]) { B[0] += sum(j in m) A[j]; }'
+    yield ('R1 fold', fold + split('j', 7), [*sizes(m=37), '--arg', 'A=i+1', '--arg', 'B=const(3)'], array('B', [706]))
+    yield ('R1 ones', fold + split('j', 40), [*sizes(m=100000), '--arg', 'A=const(1)', '--arg', 'B=const(5)'], array('B', [100005]))
+    yield ('R1 nothing', fold + split('j', 7), [*sizes(m=0), '--arg', 'A=iota', '--arg', 'B=const(5)'], array('B', [5]))
+    if form == 'atomic':
+        for type_, op, sign, form_, first, expected in (('i32', 'max', 'max=', '-(1+i*7%501)', -1000, -1), ('u32', 'min', 'min=', '7+i*7%501', 9, 7), ('u64', 'or', '|=', '1 << (i%40)', 0, 2 ** 40 - 1),
+                                                        ('i64', 'sum', '+=', 'i', 1, 12497501), ('f64', 'sum', '+=', 'i', 1, 12497501), ('u32', 'xor', '^=', 'i', 5, functools.reduce(operator.xor, range(5000), 5))):
+            yield (f'atomic {op} of {type_}', f'kernel k(A: {type_}[m]) -> (B: {type_}[1]) {{ B[0] {sign} {op}(j in m) A[j]; }}' + split('j', 9),
+                   [*sizes(m=5000), '--arg', f'A={form_}', '--arg', f'B=const({first})'], array('B', [expected]))
+        return
+    yield ('R3 into a view', 'kernel k(A: i32[a, b, c]) -> (B: i32[c] strided) { for k in c { B[k] = sum(i in a, j in b) A[i, j, k]; } }'
+           f' schedule k {{ split i into 5 -> ig, ir; bind ig -> block.y; split j by 32 -> jo, jt; bind jt -> thread.x; bind k -> block.x; combine ig by {form}; }}',
+           [*sizes(a=64, b=128, c=6), '--arg', 'A=const(1)', '--arg', 'B=@offset:1,strides:3'], array('B', [8192] * 6))
+    arg = 'kernel k(A: f32[m]) -> (P: i32[1]) { let (v, p) = argmax(j in m) (A[j], i32(j)); P[0] = p; }'
+    yield ('R8 the lower index', arg + split('j', 33), [*sizes(m=100003), '--arg', 'A=const(0)'], array('P', [0]))
+    yield ('R7 the first NaN', arg + split('j', 4), [*sizes(m=1030), '--arg', 'A=i == 130 || i == 900 ? 0.0 / 0.0 : 1.0'], array('P', [130]))
+    yield ('R9 the identity of argmax', arg + split('j', 4), [*sizes(m=0), '--arg', 'A=iota'], array('P', [-1]))
+    a, b = 1, 0
+    for i in range(100003):
+        a, b = a * (2 * i + 1) % 2 ** 32, (b * (2 * i + 1) + i) % 2 ** 32
+    yield ('R8 order', 'ordered reducer affine(a: u32, b: u32) { identity (1, 0); combine(f, g) { (f.a * g.a, f.b * g.a + g.b) } }'
+           'kernel k(A: u32[m], B: u32[m]) -> (R: u32[2]) { let (a, b) = affine(j in m) (A[j], B[j]); R[0] = a; R[1] = b; }'
+           f' schedule k {{ split j into 37 -> g, r; split r into 64 -> t, s; bind g -> block.x; bind t -> thread.x; combine g by {form}; }}',
+           [*sizes(m=100003), '--arg', 'A=2*i+1', '--arg', 'B=i'], array('R', [a, b]))
+    for m in (4096, 65536):
+        yield (f'R13 halves do not overflow, {m}', total('f16') + split('j', 6), [*sizes(m=m), '--arg', f'A=i < {m // 2} ? 1024 : -1024'], array('B', [0]))
+    yield ('R16 the fastest dimension is kept', 'kernel k(A: f32[n, m]) -> (B: f32[m]) { for j in m { B[j] = sum(i in n) A[i, j]; } }'
+           f' schedule k {{ split j by 8 -> jo, jt; split i by 32 -> i1, is; split i1 into 9 -> ig, ir; bind jo -> block.x; bind ig -> block.y; bind jt -> thread.x;'
+           f' bind is -> thread.y; combine ig by {form}; }}',
+           [*sizes(n=4096, m=24), '--arg', 'A=i1+1'], array('B', [4096 * (j + 1) for j in range(24)]))
+    yield ('R16 four columns a thread', 'kernel k(A: f32[n, m]) -> (B: f32[m]) { for j in m { B[j] = sum(i in n) A[i, j]; } }'
+           ' schedule k { split j by 4 -> jc, jv; split jc by 4 -> jo, jt; split i by 8 -> i1, is; split i1 by 4 -> i2, iu; split i2 by 3 -> ir, ig;'
+           f' bind jo -> block.x; bind ig -> block.y; bind jt -> thread.x; bind is -> thread.y; reorder jo, ig, jt, is, ir, iu, jv; unroll iu; vectorize jv; combine ig by {form}; }}',
+           [*sizes(n=1001, m=24), '--arg', 'A=i1+i0%2'], array('B', [1001 * j + 500 for j in range(24)]))
+    yield ('R24 wraps', total() + split('j', 3, 1), [*sizes(m=3), '--arg', 'A=const(1073741824)'], array('B', [-1073741824]))
+    yield ('R26 init', 'kernel k(A: i32[m]) -> (S: i32[1], P: i32[1]) { let s = sum(j in m; init = 10) A[j]; let p = prod(j in m; init = 10) A[j]; S[0] = s; P[0] = p; }'
+           + split('j', 11), [*sizes(m=7000), '--arg', 'A=const(1)'], lambda read: read('S') == [7010] and read('P') == [10])
+    for type_, op, form_, expected in (('f64', 'min', 'const(inf)', math.inf), ('f32', 'max', 'const(-inf)', -math.inf), ('bool', 'any', 'i == 4999', True), ('bool', 'all', 'i != 4999', False),
+                                       ('i8', 'sum', 'i%3', 4999 % 256 - 256), ('u64', 'max', '(i << 32) + 31 - i', (4999 << 32) + 31 - 4999), ('u8', 'xor', 'i', functools.reduce(operator.xor, range(5000)) % 256)):
+        yield (f'{op} of {type_}', f'kernel k(A: {type_}[m]) -> (B: {type_}[1]) {{ B[0] = {op}(j in m) A[j]; }}' + split('j', 13), [*sizes(m=5000), '--arg', f'A={form_}'],
+               array('B', [expected]))
+    yield ('many groups', rowsum() + f' schedule k {{ bind i -> block.x; split j into 3 -> jb, jr; bind jb -> block.y; combine jb by {form}; }}', [*sizes(n=300, m=10), '--arg', 'A=i0+i1'],
+           array('B', [10 * i + 45 for i in range(300)]))
+    yield ('rows in a loop', rowsum('i32', 'max') + f' schedule k {{ split j by 32 -> jb, jt; bind jb -> block.x; bind jt -> thread.x; combine jb by {form}; }}', [*sizes(n=5, m=100), '--arg', 'A=i0-i1'],
+           array('B', [0, 1, 2, 3, 4]))
+
+
+def all_cases():
+    yield from cases()
+    for form in FORMS:
+        for name, program, args, answer in over_the_grid(form):
+            yield f'{name}, {form}', program, args, answer
+
+
 def run(case):
     name, program, args, answer = case
     with tempfile.TemporaryDirectory() as folder:
@@ -175,7 +241,7 @@ def run(case):
 
 
 def main():
-    chosen = [c for c in cases() if len(sys.argv) < 2 or sys.argv[1] in c[0]]
+    chosen = [c for c in all_cases() if len(sys.argv) < 2 or sys.argv[1] in c[0]]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         wrong = [x for x in pool.map(run, chosen) if x]
     print('\n'.join(wrong))
