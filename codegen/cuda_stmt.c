@@ -194,14 +194,14 @@ static void atomic(struct cuda *cg, const struct ir_stmt *stmt) {
   struct ir_var *result = stmt->results.count ? stmt->results.at[0] : NULL;
   if (result && cuda_var(cg, result)->is_live)
     text_printf(&cg->line, "%s %s = ", cuda_type(result->type), declare(cg, result));
-  // sums of signed 64-bit integers go by the unsigned ones, which CUDA has
-  bool is_i64_sum = stmt->mem->type == TYPE_I64 && stmt->atomic == ATOMIC_ADD;
-  text_printf(&cg->line, "%s(%s&%s[", names[stmt->atomic], is_i64_sum ? "(unsigned long long *)" : "", object ? object->name : stmt->mem->name);
+  // signed 64-bit integers go by the unsigned ones, which CUDA has
+  bool is_unsigned = stmt->mem->type == TYPE_I64 && stmt->atomic != ATOMIC_MIN && stmt->atomic != ATOMIC_MAX;
+  text_printf(&cg->line, "%s(%s&%s[", names[stmt->atomic], is_unsigned ? "(unsigned long long *)" : "", object ? object->name : stmt->mem->name);
   cuda_offset(cg, codegen_offset(cg->context->arena, cg->entry, stmt->mem, (struct ir_expr **)stmt->indices.at,
                                  stmt->indices.count, stmt->is_flat));
   put(cg, "], ");
-  if (is_i64_sum) put(cg, "(unsigned long long)");
-  cuda_expr(cg, stmt->value, is_i64_sum ? PLACE_UNARY : PLACE_ANY, true);
+  if (is_unsigned) put(cg, "(unsigned long long)");
+  cuda_expr(cg, stmt->value, is_unsigned ? PLACE_UNARY : PLACE_ANY, true);
   put(cg, ");");
   cuda_line_end(cg);
 }
@@ -383,6 +383,7 @@ void cuda_entry(struct cuda *cg, const struct ir_kernel *kernel, const struct ir
   cuda_line_end(cg);
   text_printf(&cg->line, "// kernel %s", kernel->label ? kernel->label : kernel->name);
   if (entry->schedule && *entry->schedule) text_printf(&cg->line, ", schedule %s", entry->schedule);
+  if (entry->launch) text_printf(&cg->line, ", launch %u", entry->launch + 1);
   if (entry->is_general) put(cg, ", for what the entry before does not take");
   if (strcmp(name, entry->name) != 0) text_printf(&cg->line, "; its name in PTX is %s", entry->name);
   text_printf(&cg->line, ": blocks of %u x %u x %u threads", entry->block[0], entry->block[1],

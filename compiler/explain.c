@@ -101,7 +101,8 @@ static void print_choice(const struct diag *diag, const struct ir_entry *entry, 
     text_printf(out, "  schedule  '%s'\n", entry->schedule);
   else
     text_puts(out, "  schedule  the one without a name\n");
-  if (entry->is_general) text_puts(out, "  taken     where the entry above cannot be\n");
+  if (entry->launch) text_puts(out, "  taken     behind the entry above, as its next launch\n");
+  else if (entry->is_general) text_puts(out, "  taken     where the entry above cannot be\n");
   if (entry->when) print_condition(out, "  when      ", entry->when);
   for (uint32_t i = 0; i < entry->assumptions.count; i++)
     print_condition(out, "  assumes   ", list_at(&entry->assumptions, struct ir_requirement, i)->condition);

@@ -221,6 +221,8 @@ struct ir_stage {
   struct ir_mem *mem;
   struct list indices; // struct ir_expr index
   struct ir_expr *value;
+  bool is_atomic;        // STAGE_STORE: mem[indices] is changed by `value`
+  enum ir_atomic atomic;
   uint32_t block_axes; // STAGE_ARRIVE: bit 0 x, 1 y, 2 z
 };
 
@@ -263,7 +265,8 @@ struct ir_entry {
   struct range range;
   struct ir_expr *when;    // bool over sizes; NULL: always
   struct list assumptions; // struct ir_requirement: where one is false the next entry is tried
-  bool is_general;         // the 64-bit twin of the entry before
+  bool is_general;         // the 64-bit twin of the entry before, or of the launches before
+  uint32_t launch;         // above 0: a launch behind that of the entry before, which it belongs to
   enum ir_level level;
   struct list directives; // struct ir_directive
   struct list axes;       // struct ir_axis

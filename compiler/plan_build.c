@@ -253,6 +253,8 @@ static void build_workspace(struct builder *b, const struct ir_entry *from, stru
   for (uint32_t i = 0; i < from->memory.count; i++) {
     const struct ir_mem *mem = list_at(&from->memory, struct ir_mem, i);
     if (!mem->workspace) continue;
+    if (!bytes) bytes = ir_int(arena, TYPE_I64, WORKSPACE_HEADER_BYTES);
+    if (ir_const_is(mem->workspace, 0)) continue; // the header
     struct ir_expr *size = ir_int(arena, TYPE_I64, type_bytes(mem->type));
     for (uint32_t d = 0; d < mem->dims.count; d++) size = ir_binary(arena, OP_MUL, size, list_at(&mem->dims, struct ir_expr, d));
     bytes = ir_binary(arena, OP_ADD, mem->workspace, size);
@@ -261,19 +263,15 @@ static void build_workspace(struct builder *b, const struct ir_entry *from, stru
   if (bytes) entry->zeroed = translate_int(b, WORKSPACE_HEADER_BYTES);
 }
 
-static void build_entry(struct builder *b, struct ir_kernel *kernel, struct ir_entry *from,
-                        struct plan_entry *entry, plan_parameters_function *parameters) {
-  b->range = from->range;
-  entry->name = copy_name(b, from->name);
-  entry->schedule = copy_name(b, from->schedule);
-  entry->when = translate(b, from->when);
-  entry->assumptions = build_requirements(b, &from->assumptions, &entry->assumption_count);
-  build_workspace(b, from, entry);
-  entry->launches = need(b, plan_alloc(b->plan, sizeof *entry->launches));
-  if (b->failed) return;
-  entry->launch_count = 1;
-  struct plan_launch *launch = entry->launches;
-  launch->function = entry->name;
+static void build_launch(struct builder *b, struct ir_kernel *kernel, struct ir_entry *from, struct plan_entry *entry,
+                         plan_parameters_function *parameters) {
+  if (entry->launch_count == PLAN_MAX_LAUNCHES) refuse(b, "more than 8 launches");
+  struct plan_launch *launches =
+      need(b, plan_grow(b->plan, entry->launches, &entry->launch_count, sizeof *launches));
+  if (!launches || b->failed) return;
+  entry->launches = launches;
+  struct plan_launch *launch = &launches[entry->launch_count - 1];
+  launch->function = copy_name(b, from->name);
   for (int d = 0; d < 3; d++) {
     launch->grid[d] = from->grid[d] ? translate(b, from->grid[d]) : translate_int(b, 1);
     launch->block[d] = from->block[d] ? from->block[d] : 1;
@@ -284,6 +282,43 @@ static void build_entry(struct builder *b, struct ir_kernel *kernel, struct ir_e
   for (uint32_t i = 0; i < list.count && !b->failed; i++)
     build_argument(b, list_at(&list, struct plan_parameter, i), &launch->arguments[i]);
   launch->argument_count = b->failed ? 0 : list.count;
+}
+
+// All that the launches of an entry assume, each once.
+static struct list gather_assumptions(struct builder *b, const struct ir_kernel *kernel, uint32_t first) {
+  struct list all = {0};
+  for (uint32_t i = first; i < kernel->entries.count; i++) {
+    const struct ir_entry *entry = list_at(&kernel->entries, struct ir_entry, i);
+    if (i > first && !entry->launch) break;
+    for (uint32_t a = 0; a < entry->assumptions.count; a++) {
+      struct ir_requirement *assumption = list_at(&entry->assumptions, struct ir_requirement, a);
+      bool is_new = true;
+      for (uint32_t k = 0; k < all.count && is_new; k++)
+        is_new = !ir_equal(list_at(&all, struct ir_requirement, k)->condition, assumption->condition);
+      if (is_new) list_push(b->module->arena, &all, assumption);
+    }
+  }
+  return all;
+}
+
+// The entry at `first`, with its later launches.
+static void build_entry(struct builder *b, struct ir_kernel *kernel, uint32_t first, struct plan_entry *entry,
+                        plan_parameters_function *parameters) {
+  const struct ir_entry *from = list_at(&kernel->entries, struct ir_entry, first);
+  struct list assumptions = gather_assumptions(b, kernel, first);
+  b->range = from->range;
+  entry->name = copy_name(b, from->name);
+  entry->schedule = copy_name(b, from->schedule);
+  entry->when = translate(b, from->when);
+  entry->assumptions = build_requirements(b, &assumptions, &entry->assumption_count);
+  const struct ir_entry *last = from;
+  for (uint32_t i = first; i < kernel->entries.count && !b->failed; i++) {
+    struct ir_entry *launch = list_at(&kernel->entries, struct ir_entry, i);
+    if (i > first && !launch->launch) break;
+    last = launch;
+    build_launch(b, kernel, launch, entry, parameters);
+  }
+  build_workspace(b, last, entry); // the last launch has all parts
 }
 
 static void check_depth(struct builder *b, const struct plan_kernel *kernel, const struct plan_expr *expr) {
@@ -306,9 +341,11 @@ static void check(struct builder *b, const struct plan_kernel *kernel) {
     check_depth(b, kernel, &entry->workspace);
     for (uint32_t a = 0; a < entry->assumption_count; a++)
       check_depth(b, kernel, &entry->assumptions[a].condition);
-    for (int d = 0; d < 3; d++) check_depth(b, kernel, &entry->launches[0].grid[d]);
-    for (uint32_t a = 0; a < entry->launches[0].argument_count; a++)
-      check_depth(b, kernel, &entry->launches[0].arguments[a].expr);
+    for (uint32_t l = 0; l < entry->launch_count; l++) {
+      for (int d = 0; d < 3; d++) check_depth(b, kernel, &entry->launches[l].grid[d]);
+      for (uint32_t a = 0; a < entry->launches[l].argument_count; a++)
+        check_depth(b, kernel, &entry->launches[l].arguments[a].expr);
+    }
   }
 }
 
@@ -340,9 +377,10 @@ static void build_kernel(struct builder *b, struct ir_kernel *from, plan_paramet
   for (uint32_t i = 0; i < from->tensors.count; i++)
     build_tensor(b, list_at(&from->tensors, struct ir_mem, i), &kernel->tensors[i]);
   kernel->requirements = build_requirements(b, &from->requirements, &kernel->requirement_count);
+  uint32_t count = 0;
   for (uint32_t i = 0; i < from->entries.count && !b->failed; i++)
-    build_entry(b, from, list_at(&from->entries, struct ir_entry, i), &kernel->entries[i], parameters);
-  kernel->entry_count = b->failed ? 0 : from->entries.count;
+    if (!list_at(&from->entries, struct ir_entry, i)->launch) build_entry(b, from, i, &kernel->entries[count++], parameters);
+  kernel->entry_count = b->failed ? 0 : count;
   if (!b->failed) check(b, kernel);
 }
 

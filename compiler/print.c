@@ -394,7 +394,15 @@ static void print_stage(struct printer *p, const struct ir_stage *stage) {
     print_arrive(p, stage);
   } else {
     begin_line(p);
-    print_store(p, stage->mem, &stage->indices, false, stage->value);
+    if (stage->is_atomic) {
+      text_printf(p->out, "atomic %s ", ir_atomic_names[stage->atomic]);
+      print_name(p, stage->mem ? stage->mem->name : NULL);
+      print_exprs(p, &stage->indices, "[]");
+      text_puts(p->out, " by ");
+      print_expr(p, stage->value);
+    } else {
+      print_store(p, stage->mem, &stage->indices, false, stage->value);
+    }
     text_puts(p->out, "\n");
   }
   close_brace(p);
@@ -434,6 +442,7 @@ static void print_entry(struct printer *p, const struct ir_entry *entry) {
   }
   if (entry->is_automatic) text_puts(p->out, " automatic");
   if (entry->is_general) text_puts(p->out, " general");
+  if (entry->launch) text_printf(p->out, " launch %u", entry->launch);
   print_range(p, entry->range);
   open_brace(p);
   if (entry->when) {

@@ -202,6 +202,14 @@ static void read_stage_item(struct reader *r, struct ir_stage *stage) {
     read_vars(r, VAR_VALUE, true, &stage->results);
     for (uint32_t i = first; !r->failed && i < stage->results.count; i++)
       read_inherit_range(list_at(&stage->results, struct ir_var, i), stage->range);
+  } else if (stage->kind == STAGE_STORE && read_accept_word(r, "atomic")) {
+    if (stage->mem) read_fail(r, r->scan.token.range, "a stage has one store");
+    stage->is_atomic = true;
+    stage->atomic = (enum ir_atomic)read_choice(r, ir_atomic_names, ATOMIC_COUNT, "an atomic operation");
+    stage->mem = read_known_mem(r);
+    read_exprs(r, '[', ']', &stage->indices);
+    read_expect_word(r, "by");
+    stage->value = read_expr(r);
   } else if (stage->kind == STAGE_STORE && read_accept_word(r, "store")) {
     if (stage->mem) read_fail(r, r->scan.token.range, "a stage has one store");
     read_store(r, &stage->mem, &stage->indices, &stage->value);
@@ -286,6 +294,7 @@ void read_entry(struct reader *r) {
   entry->schedule = read_accept_word(r, "schedule") ? read_string(r, "the name of a schedule") : "";
   entry->is_automatic = read_accept_word(r, "automatic");
   entry->is_general = read_accept_word(r, "general");
+  if (read_accept_word(r, "launch")) entry->launch = read_uint(r, "which launch it is");
   entry->range = read_range(r);
   read_expect(r, '{');
   while (!r->failed && !read_accept(r, '}')) read_entry_item(r, entry, &extents);

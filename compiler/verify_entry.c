@@ -230,6 +230,7 @@ void verify_entry(struct verifier *v, const struct ir_entry *entry, bool is_firs
     verify_fault(v, v->range, "the name of the entry is declared twice");
   else
     map_set(&v->entry_names, entry->name, (void *)1);
+  if (entry->launch && is_first) verify_fault(v, v->range, "a launch without the one before it");
   if (entry->is_general && is_first) verify_fault(v, v->range, "a general entry without the one before it");
   if (entry->index_type != TYPE_INDEX && entry->index_type != TYPE_I32 && entry->index_type != TYPE_I64)
     verify_fault(v, v->range, "index type %s",

@@ -67,10 +67,10 @@ static bool refuse(struct cut *c, struct range range, const char *format, const 
 // Where the next part begins: behind the last one.
 static struct ir_expr *workspace_end(struct cut *c) {
   struct arena *arena = c->arena;
-  struct ir_expr *end = ir_int(arena, TYPE_I64, 0), *unit = ir_int(arena, TYPE_I64, WORKSPACE_ALIGNMENT), *less = ir_int(arena, TYPE_I64, WORKSPACE_ALIGNMENT - 1);
+  struct ir_expr *end = ir_int(arena, TYPE_I64, WORKSPACE_HEADER_BYTES), *unit = ir_int(arena, TYPE_I64, WORKSPACE_ALIGNMENT), *less = ir_int(arena, TYPE_I64, WORKSPACE_ALIGNMENT - 1);
   for (uint32_t i = 0; i < c->entry->memory.count; i++) {
     const struct ir_mem *mem = c->entry->memory.at[i];
-    if (!mem->workspace) continue;
+    if (!mem->workspace || ir_const_is(mem->workspace, 0)) continue;
     struct ir_expr *bytes = ir_int(arena, TYPE_I64, type_bytes(mem->type));
     for (uint32_t d = 0; d < mem->dims.count; d++) bytes = ir_binary(arena, OP_MUL, bytes, mem->dims.at[d]);
     end = ir_binary(arena, OP_ADD, mem->workspace, ir_binary(arena, OP_MUL, ir_binary(arena, OP_DIV, ir_binary(arena, OP_ADD, bytes, less), unit), unit));
@@ -106,7 +106,9 @@ struct ir_mem *cut_counters(struct cut *c) {
   }
   struct list dims = {0};
   list_push(c->arena, &dims, ir_int(c->arena, TYPE_I64, WORKSPACE_COUNTERS));
-  return cut_workspace(c, "counters", TYPE_U32, &dims, c->entry->range);
+  struct ir_mem *counters = cut_workspace(c, "counters", TYPE_U32, &dims, c->entry->range);
+  counters->workspace = ir_int(c->arena, TYPE_I64, 0);
+  return counters;
 }
 
 // --- Parts of a reduction ---------------------------------------------------------------------------------------------------
@@ -121,7 +123,7 @@ struct ir_axis *cut_axis(struct cut *c, const char *label, struct ir_expr *exten
   return axis;
 }
 
-static void use_axis(struct cut *c, struct list *axes, struct ir_axis *axis, bool is_reduction) {
+void cut_use_axis(struct cut *c, struct list *axes, struct ir_axis *axis, bool is_reduction) {
   struct ir_stage_axis *used = arena_new(c->arena, struct ir_stage_axis);
   used->axis = axis;
   used->is_reduction = is_reduction;
@@ -294,11 +296,11 @@ static struct ir_stage *make_final(struct cut *c, const struct ir_stage *stage, 
     bool begins = !used || used->axis->bind == BIND_VECTOR || (used->is_reduction && used->axis->bind == BIND_SERIAL);
     if (begins && !done) {
       done = true;
-      for (uint32_t k = 0; k < threads.count; k++) use_axis(c, &final->axes, threads.at[k], true);
-      use_axis(c, &final->axes, outer, true);
-      use_axis(c, &final->axes, unrolled, true);
+      for (uint32_t k = 0; k < threads.count; k++) cut_use_axis(c, &final->axes, threads.at[k], true);
+      cut_use_axis(c, &final->axes, outer, true);
+      cut_use_axis(c, &final->axes, unrolled, true);
     }
-    if (used && !used->is_reduction) use_axis(c, &final->axes, used->axis, false);
+    if (used && !used->is_reduction) cut_use_axis(c, &final->axes, used->axis, false);
   }
   struct list indices = partial_indices(c, shape, ir_ref(arena, number));
   for (uint32_t k = 0; k < partials->count; k++) list_push(arena, &final->operands, ir_load(arena, partials->at[k], &indices));
@@ -311,13 +313,16 @@ static struct ir_stage *make_final(struct cut *c, const struct ir_stage *stage, 
   return final;
 }
 
-// Makes `stage` the reduction of one block and appends the stores of its values to `out`; returns the stage that combines them, or NULL.
-static struct ir_stage *cut_reduction(struct cut *c, struct ir_stage *stage, struct list *out) {
+// Makes `stage` the reduction of one block and appends it and the stores of its values to `out`; returns the stage that combines them, or NULL. `kept`: the
+// axes (struct ir_axis) that its value is kept over.
+static struct ir_stage *cut_reduction(struct cut *c, struct ir_stage *stage, struct list *kept, struct list *out) {
   struct arena *arena = c->arena;
   struct shape shape;
   struct list partials = {0}, values = {0};
   struct ir_expr *piece, *pieces = pieces_of(c, stage, &piece);
   if (!find_shape(c, stage, &shape)) return NULL;
+  *kept = list_copy(arena, &shape.outer);
+  list_append(arena, kept, &shape.inner);
   for (uint32_t k = 0; k < stage->results.count; k++) {
     struct ir_var *result = stage->results.at[k];
     struct list dims = {0};
@@ -339,7 +344,7 @@ static struct ir_stage *cut_reduction(struct cut *c, struct ir_stage *stage, str
     keep_outer_parts(c, stage, store);
     for (uint32_t i = 0; i < stage->axes.count; i++) {
       const struct ir_stage_axis *used = stage->axes.at[i];
-      if (!used->is_reduction || bind_is_block(used->axis->bind)) use_axis(c, &store->axes, used->axis, false);
+      if (!used->is_reduction || bind_is_block(used->axis->bind)) cut_use_axis(c, &store->axes, used->axis, false);
     }
     store->mem = partials.at[k];
     store->indices = partial_indices(c, &shape, piece);
@@ -349,7 +354,7 @@ static struct ir_stage *cut_reduction(struct cut *c, struct ir_stage *stage, str
   struct list axes = {0};
   for (uint32_t i = 0; i < stage->axes.count; i++) {
     const struct ir_stage_axis *used = stage->axes.at[i];
-    use_axis(c, &axes, used->axis, used->is_reduction && !bind_is_block(used->axis->bind));
+    cut_use_axis(c, &axes, used->axis, used->is_reduction && !bind_is_block(used->axis->bind));
   }
   stage->axes = axes;
   stage->results = values;
@@ -403,56 +408,181 @@ static void assume_limits(struct cut *c, uint32_t mask) {
     else groups = ir_binary(c->arena, OP_MUL, groups, extent);
   }
   assume_at_most(c, groups, WORKSPACE_COUNTERS, "a reduction over the grid has more than 16384 groups of blocks");
-  assume_at_most(c, blocks, INT32_MAX, "a reduction over the grid has 2^31 blocks or more");
+  assume_at_most(c, blocks, INT32_MAX, "a reduction over the grid has more than 2147483647 blocks");
+}
+
+// What becomes of a stage.
+struct part {
+  struct ir_stage *stage;
+  bool is_reduced; // over the grid, by this launch
+  bool waits;      // for such a value
+  bool is_next;    // of a later launch
+  struct list axes; // is_reduced: struct ir_axis that its value is kept over
+};
+
+// Whether a stage uses an array that another one fills.
+static void find_array(struct ir_expr *e, void *state) {
+  struct ir_mem **mem = state;
+  if (e->op == OP_LOAD && e->mem == *mem) *mem = NULL;
+}
+static bool reads_array(const struct ir_stage *stage, struct ir_mem *mem) {
+  const struct list *lists[] = {&stage->guards, &stage->operands, &stage->init, &stage->indices};
+  for (uint32_t l = 0; l < 4; l++)
+    for (uint32_t i = 0; i < lists[l]->count; i++) ir_visit_expr(lists[l]->at[i], find_array, &mem);
+  ir_visit_block(&stage->lets, find_array, &mem);
+  if (stage->value) ir_visit_expr(stage->value, find_array, &mem);
+  return !mem;
+}
+
+static bool feeds(const struct ir_stage *source, const struct ir_stage *stage) {
+  if (source->kind == STAGE_STORE) return source->mem->space != SPACE_GLOBAL && source != stage && reads_array(stage, source->mem);
+  return source->kind == STAGE_REDUCE && reads_stage(stage, source);
+}
+
+// Which reductions this launch makes, what waits for them, and what a later launch must do. Returns the block axes reduced; 0: none.
+static uint32_t plan_parts(struct part *parts, uint32_t count, enum combine_form *form) {
+  uint32_t mask = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    struct part *part = &parts[i];
+    uint32_t reduced = reduced_blocks(part->stage);
+    bool is_behind = false; // something that is not of this launch
+    for (uint32_t k = 0; k < i; k++)
+      if (feeds(parts[k].stage, part->stage)) {
+        part->waits |= parts[k].is_reduced || parts[k].waits;
+        is_behind |= parts[k].is_next;
+      }
+    if (reduced && !part->waits && !is_behind && (!mask || (reduced == mask && part->stage->combine == *form))) {
+      part->is_reduced = true;
+      *form = part->stage->combine;
+      mask = reduced;
+    } else {
+      part->is_next = reduced || is_behind || (part->waits && (*form == COMBINE_SECOND_KERNEL || uses_blocks(part->stage, mask)));
+    }
+  }
+  return mask;
+}
+
+// The stages of the next launch: those that are for it, and what they need that is no value of the grid.
+static bool *needed_next(struct cut *c, const struct part *parts, uint32_t count) {
+  bool *needed = arena_array(c->arena, bool, count + 1);
+  for (uint32_t i = count; i-- > 0;) {
+    needed[i] = parts[i].is_next;
+    for (uint32_t k = i + 1; k < count && !needed[i]; k++) needed[i] = needed[k] && !parts[i].is_reduced && feeds(parts[i].stage, parts[k].stage);
+  }
+  return needed;
+}
+
+// Takes away reductions and arrays that nothing uses any more.
+static void drop_dead(struct list *stages) {
+  for (uint32_t i = stages->count; i-- > 0;) {
+    const struct ir_stage *stage = stages->at[i];
+    bool is_used = stage->kind == STAGE_ARRIVE || (stage->kind == STAGE_STORE && stage->mem->space == SPACE_GLOBAL);
+    for (uint32_t k = i + 1; k < stages->count && !is_used; k++) is_used = feeds(stage, stages->at[k]);
+    if (!is_used) list_remove(stages, i);
+  }
+}
+
+// A stage of the last block that leaves a value for later launches.
+static struct ir_stage *keep_value(struct cut *c, const struct ir_stage *final, uint32_t component, const struct list *axes, struct cut_value *value) {
+  struct arena *arena = c->arena;
+  struct ir_stage *store = arena_new(arena, struct ir_stage);
+  struct list dims = {0};
+  value->var = final->results.at[component];
+  value->axes = *axes;
+  for (uint32_t i = 0; i < axes->count; i++) list_push(arena, &dims, extent_wide(arena, list_at(axes, struct ir_axis, i)->extent));
+  value->mem = cut_workspace(c, arena_printf(arena, "%s_kept", value->var->label), value->var->type, &dims, final->range);
+  store->kind = STAGE_STORE;
+  store->label = final->label;
+  store->range = final->range;
+  store->mem = value->mem;
+  store->value = ir_ref(arena, value->var);
+  keep_outer_parts(c, final, store);
+  for (uint32_t i = 0; i < final->axes.count; i++) {
+    const struct ir_stage_axis *used = final->axes.at[i];
+    if (!used->is_reduction) cut_use_axis(c, &store->axes, used->axis, false);
+  }
+  for (uint32_t i = 0; i < axes->count; i++) list_push(arena, &store->indices, ir_ref(arena, list_at(axes, struct ir_axis, i)->var));
+  return store;
+}
+
+// A value of the grid is read in every place that has the axes which it is kept over.
+static bool has_axes(const struct ir_stage *stage, const struct list *axes) {
+  for (uint32_t i = 0; i < axes->count; i++) {
+    bool found = false;
+    for (uint32_t k = 0; k < stage->axes.count; k++) found |= list_at(&stage->axes, struct ir_stage_axis, k)->axis == axes->at[i];
+    if (!found) return false;
+  }
+  return true;
+}
+
+// Values that the next launch reads from the workspace, with the stages that leave them there.
+static bool keep_values(struct cut *c, struct part *parts, uint32_t count, const bool *needed, struct list *finals, struct list *behind, struct list *values) {
+  for (uint32_t i = 0, n = 0; i < count; i++) {
+    if (!parts[i].is_reduced) continue;
+    const struct ir_stage *final = finals->at[n++];
+    for (uint32_t k = 0; k < final->results.count; k++) {
+      bool is_read = false;
+      for (uint32_t s = 0; s < count; s++) {
+        if (!needed[s] || !stage_reads(parts[s].stage, final->results.at[k])) continue;
+        is_read = true;
+        if (!has_axes(parts[s].stage, &parts[i].axes))
+          return refuse(c, parts[s].stage->range, "stage '%s' reads the result of '%s', reduced over the grid, over other axes than it is kept over: that is not lowered by this version", parts[s].stage->label,
+                        final->label);
+      }
+      if (!is_read) continue;
+      struct cut_value *value = arena_new(c->arena, struct cut_value);
+      list_push(c->arena, behind, keep_value(c, final, k, &parts[i].axes, value));
+      list_push(c->arena, values, value);
+    }
+  }
+  return true;
 }
 
 bool pass_cut(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
   struct cut c = {.context = context, .arena = context->arena, .kernel = kernel, .entry = entry};
   struct arena *arena = c.arena;
-  uint32_t count = entry->stages.count, mask = 0;
-  bool *waits = arena_array(arena, bool, count + 1); // for a value of the grid
-  for (uint32_t i = 0; i < count; i++) {
+  for (uint32_t i = 0; i < entry->stages.count; i++) {
     struct ir_stage *stage = entry->stages.at[i];
-    uint32_t reduced = reduced_blocks(stage);
-    for (uint32_t k = 0; k < i; k++) {
-      const struct ir_stage *source = entry->stages.at[k];
-      waits[i] |= source->kind == STAGE_REDUCE && (waits[k] || reduced_blocks(source)) && reads_stage(stage, source);
-    }
-    if (reduced && mask && reduced != mask)
-      return refuse(&c, stage->range, "stage '%s' is reduced over other blocks than stage '%s': that is not lowered by this version", stage->label,
-                    list_at(&entry->stages, struct ir_stage, 0)->label);
-    if (reduced && stage->combine != COMBINE_AUTO && stage->combine != COMBINE_LAST_BLOCK)
-      return refuse(&c, stage->range, "stage '%s': this way to combine blocks is not lowered by this version%s", stage->label, "");
-    mask |= reduced;
+    if (reduced_blocks(stage) && stage->combine == COMBINE_ATOMIC && !cut_atomic(&c, stage)) return false;
   }
+  uint32_t count = entry->stages.count;
+  struct part *parts = arena_array(arena, struct part, count + 1);
+  for (uint32_t i = 0; i < count; i++) parts[i].stage = entry->stages.at[i];
+  enum combine_form form = COMBINE_AUTO;
+  uint32_t mask = plan_parts(parts, count, &form);
   if (!mask) return true;
+  if (form == COMBINE_FLAG) return refuse(&c, entry->range, "'combine ... by flag' is not lowered by this version%s%s", "", "");
+  struct list before = {0}, behind = {0}, finals = {0}, next = {0}, values = {0};
+  bool *needed = needed_next(&c, parts, count), has_next = false, in_next = form == COMBINE_SECOND_KERNEL;
   for (uint32_t i = 0; i < count; i++) {
-    const struct ir_stage *stage = entry->stages.at[i];
-    if (waits[i] && uses_blocks(stage, mask))
-      return refuse(&c, stage->range, "stage '%s' needs the result of a reduction over the grid in several blocks: that is not lowered by this version%s", stage->label, "");
-    if (reduced_blocks(stage) && stage->reducer->is_ordered && !is_in_block_order(&c, stage)) return false;
-  }
-  struct list before = {0}, behind = {0};
-  struct ir_mem *counters = cut_counters(&c);
-  for (uint32_t i = 0; i < count; i++) {
-    struct ir_stage *stage = entry->stages.at[i];
-    if (!reduced_blocks(stage)) {
-      list_push(arena, waits[i] ? &behind : &before, stage);
-      continue;
+    struct part *part = &parts[i];
+    if (part->is_reduced) {
+      if (part->stage->reducer->is_ordered && !is_in_block_order(&c, part->stage)) return false;
+      struct ir_stage *final = cut_reduction(&c, part->stage, &part->axes, &before);
+      if (!final) return false;
+      list_push(arena, &finals, final);
+      list_push(arena, in_next ? &next : &behind, final);
+    } else if (!part->is_next) {
+      list_push(arena, part->waits ? &behind : &before, part->stage);
     }
-    struct ir_stage *final = cut_reduction(&c, stage, &before);
-    if (!final) return false;
-    list_push(arena, &behind, final);
+    if (needed[i]) list_push(arena, &next, part->stage);
+    has_next |= needed[i] || (part->is_reduced && in_next);
   }
-  struct ir_stage *arrive = arena_new(arena, struct ir_stage);
-  arrive->kind = STAGE_ARRIVE;
-  arrive->label = "arrive";
-  arrive->range = entry->range;
-  arrive->mem = counters;
-  arrive->block_axes = mask;
-  list_push(arena, &before, arrive);
-  list_append(arena, &before, &behind);
+  if (has_next && !in_next && !keep_values(&c, parts, count, needed, &finals, &behind, &values)) return false;
+  if (has_next) cut_next_launch(&c, &next, &values);
+  if (!in_next) {
+    struct ir_stage *arrive = arena_new(arena, struct ir_stage);
+    arrive->kind = STAGE_ARRIVE;
+    arrive->label = "arrive";
+    arrive->range = entry->range;
+    arrive->mem = cut_counters(&c);
+    arrive->block_axes = mask;
+    list_push(arena, &before, arrive);
+    list_append(arena, &before, &behind);
+  }
   entry->stages = before;
-  assume_limits(&c, mask);
+  drop_dead(&entry->stages);
+  cut_drop_unused(&c, entry);
+  if (!in_next) assume_limits(&c, mask);
   return true;
 }

@@ -156,6 +156,33 @@ static bool settle_assumptions(struct ir_entry *entry, enum type *type) {
   return possible;
 }
 
+static void assume_spans(struct arena *arena, struct ir_entry *entry, const struct list *tensors) {
+  for (uint32_t i = 0; i < tensors->count; i++) {
+    struct ir_mem *mem = tensors->at[i];
+    struct ir_requirement *assumption = arena_new(arena, struct ir_requirement);
+    struct ir_expr *bytes = mem->is_strided ? span(arena, mem) : dense_span(arena, mem);
+    assumption->condition = ir_binary(arena, OP_LE, bytes, ir_int(arena, TYPE_I64, 2147483647));
+    assumption->message = arena_printf(arena, "'%s' spans 2^31 bytes or more", mem->label);
+    assumption->range = entry->range;
+    list_push(arena, &entry->assumptions, assumption);
+  }
+}
+
+// Whether the twin assumes all that the entry does: then it is never needed.
+static bool is_needless(const struct ir_entry *entry, const struct ir_entry *twin) {
+  for (uint32_t i = 0; i < entry->assumptions.count; i++) {
+    bool is_shared = false;
+    for (uint32_t k = 0; k < twin->assumptions.count && !is_shared; k++)
+      is_shared = ir_equal(list_at(&entry->assumptions, struct ir_requirement, i)->condition, list_at(&twin->assumptions, struct ir_requirement, k)->condition);
+    if (!is_shared) return false;
+  }
+  return true;
+}
+
+static bool is_of_several_launches(const struct ir_kernel *kernel, const struct ir_entry *entry, uint32_t place) {
+  return entry->launch || (place + 1 < kernel->entries.count && list_at(&kernel->entries, struct ir_entry, place + 1)->launch);
+}
+
 bool pass_index(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
   struct arena *arena = context->arena;
   struct flatten flatten = {.arena = arena};
@@ -163,18 +190,13 @@ bool pass_index(struct pass_context *context, struct ir_kernel *kernel, struct i
   flatten_stores(&flatten, &entry->body);
   ir_rewrite_block(arena, &entry->body, flatten_load, &flatten);
   uint32_t place = place_of(kernel, entry);
+  bool is_one_of_several = is_of_several_launches(kernel, entry, place); // such groups keep their twins
   bool has_twin = place + 1 < kernel->entries.count && list_at(&kernel->entries, struct ir_entry, place + 1)->is_general;
-  enum type type = entry->is_general || !has_twin ? TYPE_I64 : TYPE_I32;
-  if (type == TYPE_I32) {
-    for (uint32_t i = 0; i < flatten.tensors.count; i++) {
-      struct ir_mem *mem = flatten.tensors.at[i];
-      struct ir_requirement *assumption = arena_new(arena, struct ir_requirement);
-      struct ir_expr *bytes = mem->is_strided ? span(arena, mem) : dense_span(arena, mem);
-      assumption->condition = ir_binary(arena, OP_LE, bytes, ir_int(arena, TYPE_I64, 2147483647));
-      assumption->message = arena_printf(arena, "'%s' spans 2^31 bytes or more", mem->label);
-      assumption->range = entry->range;
-      list_push(arena, &entry->assumptions, assumption);
-    }
+  enum type type = entry->is_general || !(has_twin || is_one_of_several) ? TYPE_I64 : TYPE_I32;
+  if (type == TYPE_I32) assume_spans(arena, entry, &flatten.tensors);
+  if (type == TYPE_I32 && is_one_of_several) {
+    settle_assumptions(entry, &type);
+  } else if (type == TYPE_I32) {
     struct ir_entry *twin = kernel->entries.at[place + 1];
     if (!settle_assumptions(entry, &type)) { // the general entry takes this one's place
       const char *name = entry->name;
@@ -184,7 +206,7 @@ bool pass_index(struct pass_context *context, struct ir_kernel *kernel, struct i
       list_remove(&kernel->entries, place + 1);
       return pass_index(context, kernel, entry);
     }
-    if (entry->assumptions.count == 0) list_remove(&kernel->entries, place + 1);
+    if (is_needless(entry, twin)) list_remove(&kernel->entries, place + 1);
   }
   ir_visit_block(&entry->body, narrow_expr, &type);
   narrow_vars(&entry->body, type);

@@ -565,7 +565,8 @@ static void emit_leaf(struct nest *n, struct work *w, struct list *out) {
     return;
   }
   begin_lets(n, w, body);
-  struct ir_stmt *store = ir_stmt(n->arena, IR_STORE, stage->range);
+  struct ir_stmt *store = ir_stmt(n->arena, stage->is_atomic ? IR_ATOMIC : IR_STORE, stage->range);
+  store->atomic = stage->atomic;
   store->mem = stage->mem;
   for (uint32_t i = 0; i < stage->indices.count; i++) list_push(n->arena, &store->indices, here(n, stage->indices.at[i]));
   store->value = here(n, stage->value);

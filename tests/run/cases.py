@@ -158,7 +158,7 @@ def cases():
 
 
 # How blocks are combined; `fold`: the statement must be a fold whose operator has an atomic.
-FORMS = ('last_block',)
+FORMS = ('last_block', 'second_kernel', 'atomic')
 
 
 def over_the_grid(form):
@@ -227,7 +227,7 @@ def run(case):
         path = os.path.join(folder, 'k.red')
         with open(path, 'w', encoding='utf-8') as f:
             f.write(program)
-        outs = sorted(set(a for a in ('A', 'B', 'C', 'D', 'P', 'R', 'S', 'V', 'X', 'Y') if f'{a}: ' in program.split('kernel')[-1].split('{')[0]))
+        outs = sorted(set(a for a in ('A', 'B', 'C', 'D', 'P', 'R', 'S', 'V', 'X', 'Y') if f'{a}: ' in program.split('kernel k')[-1].split('{')[0]))
         command = [REDC, 'run', path, '--check', '--verify-each', *args]
         for out in outs:
             command += ['--out', f'{out}={folder}/{out}.npy']
