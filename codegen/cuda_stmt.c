@@ -116,6 +116,7 @@ static void assignment(struct cuda *cg, const struct ir_stmt *stmt) {
 
 static void store(struct cuda *cg, const struct ir_stmt *stmt) {
   const struct cuda_object *object = cuda_object(cg, stmt->mem);
+  if (stmt->mem->space != SPACE_GLOBAL && !object->is_loaded) return; // an array that nothing reads is not declared
   text_printf(&cg->line, "%s[", object ? object->name : stmt->mem->name);
   cuda_offset(cg, codegen_offset(cg->context->arena, cg->entry, stmt->mem,
                                  (struct ir_expr **)stmt->indices.at, stmt->indices.count, stmt->is_flat));

@@ -3,6 +3,7 @@
 
   tests/fuzz/differential.py --redc build/redc                 # 200 cases of seed 1
   tests/fuzz/differential.py --redc build/redc --seed 7 --count 5000 --jobs 2
+  tests/fuzz/differential.py --redc build/redc --count 5000 --device=cuda --jobs 16    # on a machine with a GPU
   tests/fuzz/differential.py --redc build/redc --endless       # until a fault is found or it is stopped
   tests/fuzz/differential.py --redc build/redc --one 12345     # prints one case and runs it
 
@@ -22,7 +23,8 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+import batch  # noqa: E402
 from generate import Case  # noqa: E402
 
 NVCC = shutil.which("nvcc") or shutil.which("nvcc", path=os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin"))
@@ -60,6 +62,7 @@ def features(redc):
 class Runner:
     def __init__(self, options):
         self.redc, self.device = options.redc, options.device
+        self.levels = ((3, 1), (0, 2)) if self.device == "sim" else ((3, 1),)
         self.features = features(options.redc)
         self.folder = tempfile.mkdtemp(prefix="red-differential-")
 
@@ -83,8 +86,7 @@ class Runner:
         """('ok', ''), ('refused', error number), or what is wrong and the output."""
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             paths, arguments = self.write(case, folder), case.arguments()
-            levels = ((3, 1), (0, 2)) if self.device == "sim" else ((3, 1),)
-            for level, seed in levels:
+            for level, seed in self.levels:
                 command = [self.redc, "run", *paths, *arguments, "--check", f"--device={self.device}", f"-O{level}", f"--seed={seed}", "--jobs=1", *extra]
                 code, output = run(command)
                 if code == 0:
@@ -94,6 +96,23 @@ class Runner:
                     return "refused", refused
                 return f"exit {code} at -O{level}", output.replace(folder + "/", "")
         return "ok", ""
+
+    def verdicts(self, numbers, jobs):
+        """verdict() of many cases, by a few processes."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            lines = []
+            for number in numbers:
+                case = self.case(number)
+                line = [*self.write(case, folder), *case.arguments()]
+                lines += [line + [f"-O{level}", f"--seed={seed}"] for level, seed in self.levels]
+            results = batch.run(self.redc, lines, ["--check", f"--device={self.device}"], jobs)
+            for _ in numbers:
+                kind, said = "ok", ""
+                for (level, _), (code, output) in zip(self.levels, [next(results) for _ in self.levels]):
+                    refused = self.is_refused(code, output)
+                    if kind == "ok" and code:
+                        kind, said = ("refused", refused) if refused and level == 3 else (f"exit {code} at -O{level}", output.replace(folder + "/", ""))
+                yield kind, said
 
     # --- The other backend ----------------------------------------------------------------------------------------
 
@@ -197,7 +216,7 @@ def main():
         while True:
             numbers = range(first, first + a.count)
             right = []
-            for number, (kind, output) in zip(numbers, pool.map(lambda n: runner.verdict(runner.case(n)), numbers)):
+            for number, (kind, output) in zip(numbers, runner.verdicts(numbers, a.jobs)):
                 if kind in ("ok", "refused"):
                     counts[kind] += 1
                     refused.update([output] if kind == "refused" else [])
