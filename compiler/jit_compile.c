@@ -169,7 +169,7 @@ static bool unpack(const char *data, size_t size, struct built *built) {
   if (!built->ptx || !built->log) {
     free(built->ptx);
     free(built->log);
-    *built = (struct built){0};
+    built->ptx = built->log = NULL;
     return false;
   }
   memcpy(built->log, data, log);
@@ -195,6 +195,7 @@ static red_error build(void *state, struct built *built) {
   const struct red_cache_key key = {fields, 2};
   void *data;
   size_t size;
+  built->is_checked = b->entry != NULL;
   if (red_cache_get(&key, &data, &size) == 0) {
     bool ok = unpack(data, size, built);
     free(data);

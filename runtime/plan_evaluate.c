@@ -18,90 +18,104 @@ static int64_t wrap(int64_t value, int64_t bits, bool is_signed) {
   return is_signed && kept >> (bits - 1) ? (int64_t)(kept | ~UINT64_C(0) << bits) : (int64_t)kept;
 }
 
-static int64_t compute_unary(enum plan_op op, int64_t bits, int64_t a) {
-  switch ((int)op) {
-  case PLAN_OP_WRAP_SIGNED: return wrap(a, bits, true);
-  case PLAN_OP_WRAP_UNSIGNED: return wrap(a, bits, false);
-  case PLAN_OP_NEG: return saturate(-(__int128)a);
-  case PLAN_OP_ABS: return a < 0 ? saturate(-(__int128)a) : a;
-  default: return a == 0; // NOT
-  }
+// In 64 bits where that is enough: launches compute hundreds of these.
+static inline int64_t add(int64_t a, int64_t b) {
+  int64_t sum;
+  return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? INT64_MIN : INT64_MAX) : sum;
 }
 
-static int64_t compute_binary(enum plan_op op, int64_t a, int64_t b) {
-  switch ((int)op) {
-  case PLAN_OP_ADD: return saturate((__int128)a + b);
-  case PLAN_OP_SUB: return saturate((__int128)a - b);
-  case PLAN_OP_MUL: return saturate((__int128)a * b);
-  case PLAN_OP_DIV: return b == 0 ? -1 : saturate((__int128)a / b);
-  case PLAN_OP_MOD: return b == 0 ? a : (int64_t)((__int128)a % b);
-  case PLAN_OP_MIN: return a < b ? a : b;
-  case PLAN_OP_MAX: return a > b ? a : b;
-  case PLAN_OP_AND: return a & b;
-  case PLAN_OP_OR: return a | b;
-  case PLAN_OP_XOR: return a ^ b;
-  case PLAN_OP_SHL: return saturate((__int128)a * ((__int128)1 << (b & 63)));
-  case PLAN_OP_SHR: return a >> (b & 63);
-  case PLAN_OP_EQ: return a == b;
-  case PLAN_OP_NE: return a != b;
-  case PLAN_OP_LT: return a < b;
-  case PLAN_OP_LE: return a <= b;
-  case PLAN_OP_GT: return a > b;
-  default: return a >= b; // GE
-  }
+static inline int64_t subtract(int64_t a, int64_t b) {
+  int64_t difference;
+  return __builtin_sub_overflow(a, b, &difference) ? (b < 0 ? INT64_MAX : INT64_MIN) : difference;
+}
+
+static inline int64_t multiply(int64_t a, int64_t b) {
+  int64_t product;
+  return __builtin_mul_overflow(a, b, &product) ? ((a < 0) == (b < 0) ? INT64_MAX : INT64_MIN) : product;
+}
+
+static inline int64_t divide(int64_t a, int64_t b) {
+  if (b == 0) return -1;
+  return b == -1 ? (a == INT64_MIN ? INT64_MAX : -a) : a / b;
+}
+
+static inline int64_t modulo(int64_t a, int64_t b) {
+  if (b == 0) return a;
+  return b == -1 ? 0 : a % b;
 }
 
 // The stride of a dimension in elements; row-major where the caller gives none.
 static int64_t tensor_stride(const struct plan_tensor_value *tensor, uint32_t dimension) {
   if (tensor->strides) return tensor->strides[dimension];
   int64_t stride = 1;
-  for (uint32_t d = tensor->rank; d-- > dimension + 1;) stride = saturate((__int128)stride * tensor->dims[d]);
+  for (uint32_t d = tensor->rank; d-- > dimension + 1;) stride = multiply(stride, tensor->dims[d]);
   return stride;
 }
 
-static int64_t leaf(const struct plan_code *code, const struct plan_kernel *kernel,
-                    const struct plan_input *input, const int64_t *sizes) {
-  switch ((int)code->op) {
-  case PLAN_OP_CONST: return code->operand;
-  case PLAN_OP_SIZE: return sizes[code->operand];
-  case PLAN_OP_SCALAR: {
-    int64_t value = input->scalars[code->operand].integer;
-    return kernel->scalars[code->operand].type == PLAN_U64 && value < 0 ? INT64_MAX : value;
-  }
-  case PLAN_OP_DIM: return input->tensors[code->operand].dims[code->dimension];
-  case PLAN_OP_STRIDE: return tensor_stride(&input->tensors[code->operand], code->dimension);
-  case PLAN_OP_ADDRESS: {
-    uint64_t address = input->tensors[code->operand].address;
-    return address > INT64_MAX ? INT64_MAX : (int64_t)address;
-  }
-  case PLAN_OP_SMS: return input->facts.sms;
-  case PLAN_OP_ARCH: return input->facts.arch;
-  default: return input->facts.shared; // SHARED
-  }
+static int64_t scalar_value(int64_t index, const struct plan_kernel *kernel, const struct plan_input *input) {
+  int64_t value = input->scalars[index].integer;
+  return kernel->scalars[index].type == PLAN_U64 && value < 0 ? INT64_MAX : value;
 }
 
+static int64_t address_value(int64_t index, const struct plan_input *input) {
+  uint64_t address = input->tensors[index].address;
+  return address > INT64_MAX ? INT64_MAX : (int64_t)address;
+}
+
+// One jump an operation: a launch computes a hundred of them.
 int64_t plan_compute(const struct plan_expr *expr, const struct plan_kernel *kernel,
                      const struct plan_input *input, const int64_t *sizes) {
-  int64_t stack[PLAN_MAX_DEPTH];
-  uint32_t top = 0;
-  for (uint32_t i = 0; i < expr->count; i++) {
-    const struct plan_code *code = &expr->codes[i];
-    uint32_t operands = plan_op_operands(code->op);
-    int64_t value;
-    if (operands == 0) {
-      value = leaf(code, kernel, input, sizes);
-    } else {
-      top -= operands;
-      if (operands == 1)
-        value = compute_unary(code->op, code->operand, stack[top]);
-      else if (operands == 2)
-        value = compute_binary(code->op, stack[top], stack[top + 1]);
-      else
-        value = stack[top] ? stack[top + 1] : stack[top + 2];
+  int64_t stack[PLAN_MAX_DEPTH + 1], *top = stack; // top[-1] is the last operand
+  const struct plan_code *code = expr->codes, *end = code + expr->count;
+#define PUSH(value) *top++ = (value)
+#define UNARY(value) top[-1] = (value)
+#define BINARY(value) top--, top[-1] = (value)
+  for (; code < end; code++) {
+    int64_t operand = code->operand;
+    switch (code->op) {
+    case PLAN_OP_CONST: PUSH(operand); break;
+    case PLAN_OP_SIZE: PUSH(sizes[operand]); break;
+    case PLAN_OP_SCALAR: PUSH(scalar_value(operand, kernel, input)); break;
+    case PLAN_OP_DIM: PUSH(input->tensors[operand].dims[code->dimension]); break;
+    case PLAN_OP_STRIDE: PUSH(tensor_stride(&input->tensors[operand], code->dimension)); break;
+    case PLAN_OP_ADDRESS: PUSH(address_value(operand, input)); break;
+    case PLAN_OP_SMS: PUSH(input->facts.sms); break;
+    case PLAN_OP_ARCH: PUSH(input->facts.arch); break;
+    case PLAN_OP_SHARED: PUSH(input->facts.shared); break;
+    case PLAN_OP_WRAP_SIGNED: UNARY(wrap(top[-1], operand, true)); break;
+    case PLAN_OP_WRAP_UNSIGNED: UNARY(wrap(top[-1], operand, false)); break;
+    case PLAN_OP_NEG: UNARY(subtract(0, top[-1])); break;
+    case PLAN_OP_ABS: UNARY(top[-1] < 0 ? subtract(0, top[-1]) : top[-1]); break;
+    case PLAN_OP_NOT: UNARY(top[-1] == 0); break;
+    case PLAN_OP_ADD: BINARY(add(top[-1], top[0])); break;
+    case PLAN_OP_SUB: BINARY(subtract(top[-1], top[0])); break;
+    case PLAN_OP_MUL: BINARY(multiply(top[-1], top[0])); break;
+    case PLAN_OP_DIV: BINARY(divide(top[-1], top[0])); break;
+    case PLAN_OP_MOD: BINARY(modulo(top[-1], top[0])); break;
+    case PLAN_OP_MIN: BINARY(top[-1] < top[0] ? top[-1] : top[0]); break;
+    case PLAN_OP_MAX: BINARY(top[-1] > top[0] ? top[-1] : top[0]); break;
+    case PLAN_OP_AND: BINARY(top[-1] & top[0]); break;
+    case PLAN_OP_OR: BINARY(top[-1] | top[0]); break;
+    case PLAN_OP_XOR: BINARY(top[-1] ^ top[0]); break;
+    case PLAN_OP_SHL: BINARY(saturate((__int128)top[-1] * ((__int128)1 << (top[0] & 63)))); break;
+    case PLAN_OP_SHR: BINARY(top[-1] >> (top[0] & 63)); break;
+    case PLAN_OP_EQ: BINARY(top[-1] == top[0]); break;
+    case PLAN_OP_NE: BINARY(top[-1] != top[0]); break;
+    case PLAN_OP_LT: BINARY(top[-1] < top[0]); break;
+    case PLAN_OP_LE: BINARY(top[-1] <= top[0]); break;
+    case PLAN_OP_GT: BINARY(top[-1] > top[0]); break;
+    case PLAN_OP_GE: BINARY(top[-1] >= top[0]); break;
+    case PLAN_OP_SELECT:
+      top -= 2;
+      top[-1] = top[-1] ? top[0] : top[1];
+      break;
+    case PLAN_OP_COUNT: break;
     }
-    stack[top++] = value;
   }
-  return top ? stack[0] : 0;
+#undef PUSH
+#undef UNARY
+#undef BINARY
+  return top > stack ? stack[0] : 0;
 }
 
 // --- Checks
@@ -224,7 +238,7 @@ static enum plan_status check_strides(const struct evaluation *e) {
   for (uint32_t t = 0; t < e->kernel->tensor_count; t++) {
     const struct plan_tensor *tensor = &e->kernel->tensors[t];
     const struct plan_tensor_value *value = &e->input->tensors[t];
-    if (is_empty(value)) continue;
+    if (is_empty(value) || (!value->strides && !tensor->is_strided)) continue;
     int64_t row_major = 1;
     for (uint32_t d = tensor->rank; d-- > 0;) {
       int64_t expected = tensor->is_strided
@@ -236,7 +250,7 @@ static enum plan_status check_strides(const struct evaluation *e) {
                       "%s: stride %" PRId64 " in dimension %" PRIu32 ", but the kernel needs %" PRId64 "%s",
                       tensor->name, got, d, expected,
                       tensor->is_strided ? "" : " (its tensors are row-major; declare it `strided`)");
-      row_major = saturate((__int128)row_major * value->dims[d]);
+      row_major = multiply(row_major, value->dims[d]);
     }
   }
   return PLAN_OK;
@@ -244,17 +258,17 @@ static enum plan_status check_strides(const struct evaluation *e) {
 
 // Bytes that a tensor touches, as offsets from its address: lo to hi, hi exclusive.
 static void byte_span(const struct plan_tensor_value *value, int64_t *lo, int64_t *hi) {
-  __int128 low = 0, high = 0;
-  for (uint32_t d = 0; d < value->rank; d++) {
-    __int128 reach = (__int128)tensor_stride(value, d) * (value->dims[d] - 1);
+  int64_t low = 0, high = 0, row_major = 1, bytes = plan_type_bytes(value->type);
+  for (uint32_t d = value->rank; d-- > 0;) {
+    int64_t reach = multiply(value->strides ? value->strides[d] : row_major, value->dims[d] - 1);
     if (reach < 0)
-      low = saturate(low + reach);
+      low = add(low, reach);
     else
-      high = saturate(high + reach);
+      high = add(high, reach);
+    row_major = multiply(row_major, value->dims[d]);
   }
-  uint32_t bytes = plan_type_bytes(value->type);
-  *lo = saturate(low * bytes);
-  *hi = saturate(high * bytes + bytes);
+  *lo = multiply(low, bytes);
+  *hi = add(multiply(high, bytes), bytes);
 }
 
 static int64_t magnitude(int64_t x) {
@@ -264,6 +278,7 @@ static int64_t magnitude(int64_t x) {
 // Whether every element has an address of its own, for strides that nest: each at least the reach of the
 // smaller ones.
 static bool is_injective(const struct plan_tensor_value *value) {
+  if (!value->strides) return true;
   int64_t last = 0,
           reach = 0; // |stride| of the dimension before, elements that the dimensions so far span, less one
   bool used[PLAN_MAX_RANK] = {false};

@@ -74,6 +74,11 @@ static red_error fill(struct variant *variant, const char *name, variant_build *
   variant->log = built.log;
   if (error) return error;
   if (!plan_parse(&variant->plan, variant->ptx, variant->ptx_bytes, why, sizeof why)) return error_set(RED_ERROR_PLAN, "%s: %s", name, why);
+  for (uint32_t k = 0; k < variant->plan.kernel_count && built.is_checked; k++) {
+    struct plan_kernel *kernel = &variant->plan.kernels[k];
+    kernel->requirement_count = 0;
+    for (uint32_t e = 0; e < kernel->entry_count; e++) kernel->entries[e].when.count = 0;
+  }
   variant->name = plan_strdup(&variant->plan, name, strlen(name));
   return variant->name && number(variant) ? RED_OK : error_memory();
 }

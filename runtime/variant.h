@@ -36,6 +36,7 @@ struct variant {
 struct built {
   char *ptx, *log;
   size_t ptx_bytes;
+  bool is_checked; // requirements and `when` were found to hold by another plan of the kernel, and need no second look
 };
 typedef red_error variant_build(void *state, struct built *built);
 
