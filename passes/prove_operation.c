@@ -371,5 +371,7 @@ const struct av *value_op(struct prover *p, enum op op, enum type type, const st
     op_bounds(p, op, type, args, count, &lo, &hi);
     v = value_varying(p, type, lo, hi, source);
   }
+  // bounds that leave one value make it known, so that conditions on it split threads
+  if (!is_data && !has_poison && !v->poison && !value_is_known(v) && v->lo == v->hi) return value_number(p, type, v->lo);
   return has_poison ? spread_poison(p, op, v, args, count) : v;
 }

@@ -127,7 +127,43 @@ static uint32_t *copy_order(struct prover *p, const struct node *node) {
   return order;
 }
 
-static void run_if(struct prover *p, struct node *node) {
+// Takes from p->may the threads for which a condition base + number < limit, the base the same for all and known by its bounds only, is decided by
+// their own number; *yes are those of them for which it holds.
+static bool take_decided(struct prover *p, struct ir_expr *condition, struct threads *yes) {
+  if (condition->op != OP_LT || !type_is_integer(condition->args[0]->type)) return false;
+  const struct av *x = prove_eval(p, condition->args[0]), *limit = prove_eval(p, condition->args[1]);
+  int64_t lo, hi, least = INT64_MAX, most = INT64_MIN, room_below, room_above;
+  if (x->is_varying || !x->base || !x->known || x->poison || !value_is_known(limit) || limit->known) return false;
+  value_bounds(p, x, &lo, &hi);
+  for (uint32_t t = 0; t < p->threads; t++) {
+    if (x->known[t] < least) least = x->known[t];
+    if (x->known[t] > most) most = x->known[t];
+  }
+  if (__builtin_sub_overflow(lo, least, &room_below) || __builtin_sub_overflow(hi, most, &room_above)) return false;
+  bool is_any = false;
+  memset(yes, 0, sizeof *yes);
+  for (uint32_t t = 0; t < p->threads; t++) {
+    int64_t highest, lowest;
+    if (!threads_has(&p->may, t) || __builtin_add_overflow(room_above, x->known[t], &highest) || __builtin_add_overflow(room_below, x->known[t], &lowest)) continue;
+    if (highest < limit->number) threads_add(yes, t);
+    if (highest >= limit->number && lowest < limit->number) continue;
+    p->may.bits[t / 64] &= ~(UINT64_C(1) << (t % 64));
+    is_any = true;
+  }
+  return is_any;
+}
+
+// A guard around accesses of shared memory is decided for some threads: these come first, and surely.
+static void run_decided(struct prover *p, struct node *node) {
+  struct threads yes;
+  if (!node->has_shared || node->has_collective || node->sets.count || node->otherwise.count || !take_decided(p, node->stmt->value, &yes)) return;
+  struct threads rest = p->may;
+  p->may = yes;
+  run_side(p, node, true);
+  p->may = rest;
+}
+
+static void run_undecided_if(struct prover *p, struct node *node) {
   const struct av *condition = prove_eval(p, node->stmt->value);
   struct threads all = p->may;
   uint32_t unknowns = p->unknown_count;
@@ -179,6 +215,13 @@ static void run_if(struct prover *p, struct node *node) {
     const struct av *args[3] = {condition, then[i], slot->value ? slot->value : before[i]};
     slot->value = then[i] == args[2] ? then[i] : value_op(p, OP_SELECT, then[i]->type, args, 3);
   }
+}
+
+static void run_if(struct prover *p, struct node *node) {
+  struct threads all = p->may;
+  run_decided(p, node);
+  if (!is_empty(p, &p->may)) run_undecided_if(p, node);
+  p->may = all;
 }
 
 // --- Loops -------------------------------------------------------------------------------------------
