@@ -200,9 +200,26 @@ static red_error cuda_check_pointer(struct red_device *device, const char *name,
 
 // ---- Loading
 
+// The number behind a directive of the PTX: "7.8" of .version, "90" of .target sm_90; "?" where there is none. `text` has room for `bytes`.
+static const char *directive(const char *ptx, const char *name, char *text, size_t bytes) {
+  const char *found = strstr(ptx, name);
+  size_t length = found ? strspn(found + strlen(name), "0123456789.") : 0;
+  snprintf(text, bytes, "%.*s", length ? (int)length : 1, length ? found + strlen(name) : "?");
+  return text;
+}
+
+// Which code and which GPU do not fit together, for the errors that are about this.
+static void append_versions(const struct red_device *device, const struct variant *variant, cu_result error, char *text, size_t bytes) {
+  char version[16], target[16];
+  size_t used = strlen(text);
+  if (error != CU_ERROR_NO_BINARY_FOR_GPU && error != CU_ERROR_INVALID_PTX && error != CU_ERROR_UNSUPPORTED_PTX_VERSION) return;
+  snprintf(text + used, bytes - used, "; the code is PTX %s for sm_%s, %s is an sm_%d", directive(variant->ptx, "\n.version ", version, sizeof version),
+           directive(variant->ptx, "\n.target sm_", target, sizeof target), device->name, device->info.arch);
+}
+
 // PTX to a cubin, by the driver's linker. *cubin is of malloc.
-static red_error link_ptx(const struct cuda *cuda, const struct variant *variant, void **cubin, size_t *bytes) {
-  const struct driver *driver = cuda->driver;
+static red_error link_ptx(const struct red_device *device, const struct variant *variant, void **cubin, size_t *bytes) {
+  const struct driver *driver = cuda_of(device)->driver;
   char log[LOG_BYTES] = "";
   enum cu_jit_option options[] = {CU_JIT_ERROR_LOG, CU_JIT_ERROR_LOG_BYTES};
   void *values[] = {log, (void *)(uintptr_t)sizeof log};
@@ -223,6 +240,7 @@ static red_error link_ptx(const struct cuda *cuda, const struct variant *variant
   if (!error) return *cubin ? RED_OK : error_memory();
   char text[1024 + LOG_BYTES];
   driver_error_text(driver, call, error, text, 1024);
+  append_versions(device, variant, error, text, 1024);
   size_t used = strlen(text);
   if (*log) snprintf(text + used, sizeof text - used, "\n%s: %s", variant->name, log);
   return error_set_driver(error, text);
@@ -240,7 +258,7 @@ static red_error find_cubin(const struct red_device *device, const struct varian
   };
   const struct red_cache_key key = {fields, sizeof fields / sizeof *fields};
   if (red_cache_get(&key, cubin, bytes) == 0) return RED_OK;
-  red_error error = link_ptx(cuda, variant, cubin, bytes);
+  red_error error = link_ptx(device, variant, cubin, bytes);
   if (!error) red_cache_put(&key, *cubin, *bytes);
   return error;
 }
