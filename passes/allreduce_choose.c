@@ -330,7 +330,7 @@ void allreduce_widen(struct allreduce_request *request) {
     if (how == 0) widen_to_powers(&narrow, wide.block);
     else widen_to_warps(&narrow, wide.block);
     uint64_t all = (uint64_t)wide.block[0] * wide.block[1] * wide.block[2];
-    if (all == threads || all > 1024 || wide.block[2] > 64 || !allreduce_choose(&wide, &choice)) continue;
+    if (all == threads || all > 2 * threads || all > 1024 || wide.block[2] > 64 || !allreduce_choose(&wide, &choice)) continue;
     uint64_t cost = choice.forms[choice.kind].cycles * (100 * (uint64_t)threads + COST_IDLE * (all - threads));
     if (cost >= least) continue;
     least = cost;

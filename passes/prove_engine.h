@@ -88,7 +88,8 @@ struct node {
   bool has_shared, has_collective, has_sync, has_syncwarp, has_local;
   bool only_float_sets;
   bool is_divergent; // some visit: its condition or trip count is not the same in all threads of the block
-  bool is_required;  // BARRIER
+  bool is_required;  // BARRIER, SYNCWARP
+  bool has_met_itself; // FOR: two successive iterations were followed
   bool is_reached;
   uint32_t faults; // bit a kind
   uint32_t *masks; // collective: a warp
@@ -174,6 +175,7 @@ struct prover {
   uint32_t object_count;
   struct memory memory;
   uint32_t epochs, time;
+  struct node *syncwarp; // the latest; NULL: none
   uint64_t work;                       // statements times threads
   struct known_result known[256];      // by hash
   const struct av *opaque[TYPE_COUNT]; // data of which nothing is known
@@ -250,6 +252,10 @@ bool prove_is_collective(const struct list *block);
 // After how many iterations a buffer that is chosen by the loop's counter comes again: a common multiple of
 // the numbers that remainders of it are taken by; 1 where there are none.
 int64_t loop_period(struct prover *p, const struct node *node);
+// The loop inside this one, perhaps under conditions, that does all that an iteration does to shared memory and in
+// collectives, where no iteration of either differs from another: two iterations of this loop meet as two of that one
+// do. NULL: there is none.
+const struct node *loop_met_inside(struct prover *p, const struct node *node);
 // Whether iterations differ in what they do to shared memory and in their collectives.
 bool loop_iterations_differ(struct prover *p, const struct node *node);
 

@@ -108,6 +108,8 @@ static void touch(struct prover *p, uint32_t object, int64_t place, uint32_t t, 
   }
   bool is_written = w->writer != NOBODY && w->writer != t &&
                     (w->writer == MANY || !is_ordered(p, w->writer, w->write_time, t));
+  if (!is_written && w->writer != NOBODY && w->writer != t && w->write_time + 1 == p->time && p->syncwarp)
+    p->syncwarp->is_required = true; // no other barrier stands between the two
   if (is_written)
     report_race(p, mem, is_write ? "writes a word" : "reads a word", t, "wrote", node_at(p, w->writer_node));
   if (is_write) {
@@ -380,6 +382,7 @@ void memory_syncwarp(struct prover *p, const uint32_t *masks) {
   struct memory *m = &p->memory;
   if (!m->order) m->order = arena_array(p->scratch, uint32_t, p->threads * 32);
   p->time++;
+  p->syncwarp = p->current;
   for (uint32_t first = 0; first < p->threads; first++) {
     uint32_t mask = masks[first], joined[32] = {0}, warp = first / 32 * 32;
     if (!mask || __builtin_ctz(mask) != (int)(first % 32)) continue; // once a group, at its first lane

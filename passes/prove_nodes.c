@@ -157,6 +157,27 @@ int64_t loop_period(struct prover *p, const struct node *node) {
   return d.period;
 }
 
+static const struct node *only_relevant(const struct list *nodes, uint32_t *count) {
+  const struct node *found = NULL;
+  for (uint32_t i = 0; i < nodes->count; i++) {
+    const struct node *node = nodes->at[i];
+    if (!node->has_shared && !node->has_collective) continue;
+    found = node;
+    ++*count;
+  }
+  return found;
+}
+
+static const struct node *whole_inner(const struct node *node) {
+  do {
+    uint32_t count = 0;
+    const struct node *body = only_relevant(&node->body, &count), *otherwise = only_relevant(&node->otherwise, &count);
+    node = body ? body : otherwise;
+    if (count != 1) return NULL;
+  } while (node->stmt->kind == IR_IF);
+  return node->stmt->kind == IR_FOR ? node : NULL;
+}
+
 static void find_dependent(struct ir_expr *e, void *state) {
   struct dependence *d = state;
   bool is_shuffle = op_is_collective(e->op),
@@ -192,4 +213,11 @@ bool loop_iterations_differ(struct prover *p, const struct node *node) {
   add_dependent(&d, &node->stmt->body);
   find_dependent_nodes(&d, &node->body);
   return d.is_found;
+}
+
+const struct node *loop_met_inside(struct prover *p, const struct node *node) {
+  const struct node *inner = whole_inner(node);
+  for (const struct node *loop = node; inner && loop; loop = whole_inner(loop))
+    if (loop_iterations_differ(p, loop)) return NULL;
+  return inner;
 }

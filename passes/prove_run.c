@@ -4,7 +4,8 @@
 // from copies of what is known of memory; one that varies leaves open who comes. Loops of few iterations that
 // touch shared memory or hold a collective run as they would. Others run an iteration from what holds before,
 // then from what any iteration may find (values widened until nothing changes), twice at least, so that every
-// pair of successive iterations has been seen.
+// pair of successive iterations has been seen; once where that pair is one of a loop inside, which is all that
+// an iteration does.
 #include "passes/prove_engine.h"
 
 #include <string.h>
@@ -240,6 +241,7 @@ static void run_exactly(struct prover *p, struct node *node, const struct av *lo
     if (is_empty(p, &p->may)) break;
     const struct av **before = runs->known ? save(p, &node->sets) : NULL;
     define(p, node->stmt->var, place, NULL);
+    node->has_met_itself |= trip > 0;
     run_block(p, &node->body);
     for (uint32_t i = 0; before && i < node->sets.count; i++) { // those that have left keep theirs
       struct slot *slot = slot_of(p, node->sets.at[i]);
@@ -301,6 +303,7 @@ static void run_symbolically(struct prover *p, struct node *node, const struct a
   // iterations from what any iteration may find; floats never matter to memory
   uint32_t general = node->only_float_sets || !is_relevant ? 1 : 0, needed = is_relevant ? 2 : 1, trip = 0;
   int64_t period = loop_period(p, node);
+  const struct node *inner = is_relevant && is_uniform && period == 1 ? loop_met_inside(p, node) : NULL;
   bool had_passed = p->memory.has_passed, all_pass = true;
   const struct av *counter = value_counter(p, lo->type, period);
   for (uint32_t round = 0; !p->is_stopped; round++) {
@@ -313,7 +316,7 @@ static void run_symbolically(struct prover *p, struct node *node, const struct a
       trip++;
     else
       trip = 0, counter = value_counter(p, lo->type, period);
-    if (is_relevant && round == 0) needed = is_chained ? (uint32_t)period + 1 : 2;
+    if (is_relevant && round == 0) needed = inner && inner->has_met_itself ? 1 : is_chained ? (uint32_t)period + 1 : 2;
     p->fact_count = facts;
     bool is_stable = true;
     for (uint32_t i = 0; i < node->sets.count; i++) {
@@ -339,6 +342,7 @@ static void run_symbolically(struct prover *p, struct node *node, const struct a
     }
     if (is_last) break;
   }
+  node->has_met_itself = true;
   p->memory.has_passed = had_passed || (all_pass && !may_be_empty);
   p->unknown_count = unknowns;
   if (restores_order) p->memory.order = order;

@@ -69,6 +69,17 @@ Test(prove_shared, accepts_two_buffers_by_turns_in_a_long_loop) {
   expect("64 1 1", SHARED("192"), TURNS("cast.i32(n)", "3"), NULL);
   expect("64 1 1", SHARED("64"), TURNS("cast.i32(n)", "1"), "writes a word of 's' that another thread read");
 }
+Test(prove_shared, meets_the_last_iteration_of_a_loop_with_its_first_in_a_loop_around) {
+#define AROUND(inside) "for o: i32 in 0:i32 .. cast.i32(n) unroll never {\nfor p: i32 in 0:i32 .. cast.i32(n) unroll never {\n" inside "}\n}\n"
+#define ONE(place) LET("x", "f32", "load_flat(A, " T ")") PUT(place, "x") BARRIER GET("y", "sub(63:i32, " T ")") STORE("y")
+  // three turns with two buffers: the third and the next first one use the same
+  expect("64 1 1", SHARED("128"), AROUND(TURNS("3:i32", "2")), "writes a word of 's' that another thread read");
+  expect("64 1 1", SHARED("192"), AROUND(TURNS("3:i32", "3")), NULL);
+  expect("64 1 1", SHARED("64"), AROUND("for r: i32 in 0:i32 .. 1:i32 unroll never {\n" ONE(T) "}\n"), "writes a word of 's' that another thread read");
+  expect("64 1 1", SHARED("64"), AROUND("for r: i32 in 0:i32 .. cast.i32(n) unroll never {\n" ONE(T) "}\n"), "writes a word of 's' that another thread read");
+  expect("64 1 1", SHARED("64"), AROUND("for r: i32 in 0:i32 .. cast.i32(n) unroll never {\n" BARRIER ONE(T) "}\n"), NULL);
+  expect("64 1 1", SHARED("128"), AROUND("for r: i32 in 0:i32 .. 1:i32 unroll never {\n" ONE("add(mul(rem(o, 2:i32), 64:i32), " T ")") "}\n"), "writes a word of 's' that another thread read");
+}
 Test(prove_shared, counts_turns_from_where_the_loop_begins) {
 #define FROM(lo, first) PUT("add(" first ", " T ")", "0.0:f32") BARRIER "for r: i32 in " lo " .. min(cast.i32(n), 1000:i32) unroll never {\n" GET("y", "add(mul(rem(r, 2:i32), 64:i32), sub(63:i32, " T "))") STORE("y") \
     "if lt(x, 0.0:f32) {\nfor q: i32 in 0:i32 .. 9:i32 unroll never {\n" STORE("x") "}\n}\n" PUT("add(mul(rem(add(r, 1:i32), 2:i32), 64:i32), " T ")", "y") BARRIER "}\n"
