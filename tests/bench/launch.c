@@ -351,7 +351,7 @@ static void bench_threads(void) {
     snprintf(text, sizeof text, "// %d\n%s", i, work.text);
     work.text = text;
     threads[i].ready = calloc(1, sizeof *threads[i].ready);
-    make_arguments(&work, threads[i].ready);
+    make_arguments(&works[i % WORKS], threads[i].ready);
     compile(&work, threads[i].ready);
     check(red_stream_create(device, &threads[i].stream));
     check(red_prepare(threads[i].ready->kernel, threads[i].stream, threads[i].ready->arguments, threads[i].ready->count));
