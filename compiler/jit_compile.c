@@ -245,15 +245,18 @@ static bool select_pair(struct ir_kernel *kernel, const char *name, bool *is_gen
   return kept.count > 0;
 }
 
-// Only the entry of this name; false where the passes found that no launch takes it. Where the pipeline put a plain schedule in place of one of the compiler's own,
-// that is the entry.
+// Only the entry of this name, with its later launches; false where the passes found that no launch takes it. Where the pipeline put a plain schedule in place of one
+// of the compiler's own, that is the entry.
 static bool select_entry(const struct compilation *c, struct ir_kernel *kernel, const char *name, bool is_general) {
-  for (uint32_t i = kernel->entries.count; i-- > 0;) {
-    const struct ir_entry *entry = list_at(&kernel->entries, struct ir_entry, i);
-    bool is_it = c->options.is_plain ? entry->is_automatic && entry->is_general == is_general : strcmp(entry->name, name) == 0;
-    if (!is_it) list_remove(&kernel->entries, i);
+  uint32_t kept = 0;
+  bool is_it = false; // of the entry, and so of the launches behind it
+  for (uint32_t i = 0; i < kernel->entries.count; i++) {
+    struct ir_entry *entry = list_at(&kernel->entries, struct ir_entry, i);
+    if (!entry->launch) is_it = c->options.is_plain ? entry->is_automatic && entry->is_general == is_general : strcmp(entry->name, name) == 0;
+    if (is_it) kernel->entries.at[kept++] = entry;
   }
-  return kernel->entries.count == 1;
+  kernel->entries.count = kept;
+  return kept > 0;
 }
 
 static red_error make_code(struct build *b, struct compilation *c, struct text *ptx) {
