@@ -9,7 +9,6 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { COUNT = 1 << 20, ROUNDS = 5 };
 
@@ -27,23 +26,38 @@ static void check_driver(const char *call, int result) {
   exit(1);
 }
 
-// Captures one launch and launches the graph ROUNDS times.
-static void launch_graph(const red_kernel *kernel, red_stream stream, const red_argument *arguments, size_t count) {
-  const char *name = getenv("RED_LIBCUDA");
-  void *driver = dlopen(name && *name ? name : "libcuda.so.1", RTLD_NOW), *graph, *executable;
-  int (*begin)(void *, int), (*end)(void *, void **), (*instantiate)(void **, void *, unsigned long long), (*launch)(void *, void *);
-  if (!driver) {
+static void *find(const char *symbol) {
+  static void *driver;
+  const char *name = getenv("RED_LIBCUDA"); // as red finds it
+  if (!driver) driver = dlopen(name && *name ? name : "libcuda.so.1", RTLD_NOW);
+  void *found = driver ? dlsym(driver, symbol) : NULL;
+  if (!found) {
     fprintf(stderr, "%s\n", dlerror());
     exit(1);
   }
-  *(void **)&begin = dlsym(driver, "cuStreamBeginCapture_v2");
-  *(void **)&end = dlsym(driver, "cuStreamEndCapture");
-  *(void **)&instantiate = dlsym(driver, "cuGraphInstantiateWithFlags");
-  *(void **)&launch = dlsym(driver, "cuGraphLaunch");
-  if (!begin || !end || !instantiate || !launch) {
-    fprintf(stderr, "the driver has no graphs\n");
-    exit(1);
-  }
+  return found;
+}
+
+// Makes the context of a GPU current, which the driver's own calls need: the primary one, which red uses too.
+static void make_current(int ordinal) {
+  int (*get)(int *, int), (*retain)(void **, int), (*set)(void *), gpu;
+  void *context;
+  *(void **)&get = find("cuDeviceGet");
+  *(void **)&retain = find("cuDevicePrimaryCtxRetain");
+  *(void **)&set = find("cuCtxSetCurrent");
+  check_driver("cuDeviceGet", get(&gpu, ordinal));
+  check_driver("cuDevicePrimaryCtxRetain", retain(&context, gpu));
+  check_driver("cuCtxSetCurrent", set(context));
+}
+
+// Captures one launch and launches the graph ROUNDS times.
+static void launch_graph(const red_kernel *kernel, red_stream stream, const red_argument *arguments, size_t count) {
+  int (*begin)(void *, int), (*end)(void *, void **), (*instantiate)(void **, void *, unsigned long long), (*launch)(void *, void *);
+  void *graph, *executable;
+  *(void **)&begin = find("cuStreamBeginCapture_v2");
+  *(void **)&end = find("cuStreamEndCapture");
+  *(void **)&instantiate = find("cuGraphInstantiateWithFlags");
+  *(void **)&launch = find("cuGraphLaunch");
   check_driver("cuStreamBeginCapture", begin(stream, 0));
   check(red_launch(kernel, stream, arguments, count));
   check_driver("cuStreamEndCapture", end(stream, &graph));
@@ -78,10 +92,12 @@ int main(void) {
   red_tensor tensor_a = red_dense(A, RED_F32, 1, shape), tensor_b = red_dense(B, RED_F32, 0, NULL), tensor_c = red_dense(C, RED_F32, 0, NULL);
   red_argument arguments[] = {red_of_tensor(&tensor_a), red_of_tensor(&tensor_b), red_of_tensor(&tensor_c)};
   check(red_prepare(total, stream, arguments, 3));
-  if (info.ordinal >= 0)
+  if (info.ordinal >= 0) {
+    make_current(info.ordinal);
     launch_graph(total, stream, arguments, 3);
-  else
+  } else {
     check(red_launch(total, stream, arguments, 3));
+  }
   check(red_synchronize(device, stream));
   check(red_copy_out(device, &c, C, sizeof c));
   printf("%s: the sum is %g\n", info.name, c);
