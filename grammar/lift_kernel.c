@@ -257,5 +257,7 @@ bool lift_function(struct diag *diag, const struct host_function *function, bool
   }
   if (!check_reads(l)) return false;
   lift_print(l, out);
+  if (l->keeps_order && !l->is_refused)
+    diag_remark(diag, "lift", l->ordered, "float additions to '%s' keep C's order, so that one thread makes all of them; --reassociate lets threads share them", l->ordered_name);
   return !l->is_refused;
 }

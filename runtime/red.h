@@ -62,6 +62,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "red_kernel.h" // RED_KERNEL, for redc lift
+
 #ifdef __cplusplus
 extern "C" {
 #endif
