@@ -490,14 +490,10 @@ static void write_forced(struct chooser *c) {
   automatic_takes(a, class_names[CLASS_THREAD]);
 }
 
-bool automatic_reduce(struct automatic *a) {
-  struct chooser c = {.arena = a->arena};
-  if (!view_make(a, &c.view) || !c.view.main) {
-    automatic_takes(a, class_names[CLASS_THREAD]);
-    return false;
-  }
+bool automatic_rows(struct view *view) {
+  struct chooser c = {.view = *view, .arena = view->a->arena};
   describe(&c);
-  if (a->forced) {
+  if (view->a->forced) {
     write_forced(&c);
   } else if (is_shared(&c.view)) {
     bool is_column = c.view.common.count && !moves_by_one(&c, &c.view.main->stage->own) && moves_by_one(&c, &c.view.common) && !c.view.is_dependent;
@@ -508,6 +504,14 @@ bool automatic_reduce(struct automatic *a) {
     else if (c.length > 0) write_known_rows(&c, known_class(&c));
     else if (c.length < 0) write_unknown_rows(&c, "");
   }
-  if (!c.view.is_closed) write_thread(&c.view, NULL, "one thread an output, outputs in row-major order");
+  if (!c.view.is_closed && (!view->a->forced || strcmp(view->a->forced, class_names[CLASS_THREAD]) == 0))
+    write_thread(&c.view, NULL, "one thread an output, outputs in row-major order");
   return true;
+}
+
+bool automatic_reduce(struct automatic *a) {
+  struct view view;
+  if (view_make(a, &view) && view.main) return automatic_rows(&view);
+  automatic_takes(a, class_names[CLASS_THREAD]);
+  return false;
 }

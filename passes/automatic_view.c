@@ -241,9 +241,13 @@ bool view_make(struct automatic *a, struct view *view) {
   for (uint32_t i = 0; i < a->entry->stages.count; i++)
     if (!add_stage(view, a->entry->stages.at[i])) return false;
   for (uint32_t i = 0; i < view->stages.count; i++) collect(view, view->stages.at[i]);
-  for (uint32_t i = 0; i < view->stages.count && !view->main; i++) {
+  uint32_t most = 0; // axes of its own
+  for (uint32_t i = 0; i < view->stages.count; i++) {
     struct view_stage *stage = view->stages.at[i];
-    if (!view->reduces || (stage->stage->kind == STAGE_REDUCE && stage->own.count)) view->main = widest(view, stage, !view->reduces);
+    bool is_first = !view->main && (!view->reduces || (stage->stage->kind == STAGE_REDUCE && stage->own.count));
+    if (!is_first && (view->reduces || stage->own.count <= most)) continue;
+    view->main = widest(view, stage, !view->reduces);
+    most = stage->own.count;
   }
   return true;
 }

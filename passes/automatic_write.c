@@ -86,6 +86,7 @@ static struct writer begin(struct view *view, const char *name, const char *when
   text_printf(w.out, "schedule %s as %s", view->a->kernel->label, name);
   if (when && !*when) when = NULL;
   view->is_closed |= !when;
+  diag_remark(view->a->context->diag, "schedule", view->a->kernel->range, "the compiler's own schedule '%s': %s", name, reason);
   if (when || condition) text_printf(w.out, " when %s%s%s", condition ? condition : "", condition && when ? " && " : "", when ? when : "");
   text_puts(w.out, " {\n");
   return w;
@@ -364,6 +365,34 @@ void write_columns(struct view *view, const struct columns_form *form) {
     if (!is_whole || each != 1) text_printf(w.out, "  unroll %s;\n", is_whole ? loop : load);
   }
   if (element) text_printf(w.out, "  vectorize %s;\n", element);
+  end(&w);
+}
+
+// --- Element-wise work -------------------------------------------------------------------------------------------------
+
+void write_map(struct view *view, const struct map_form *form) {
+  struct writer w = begin(view, form->name, form->when, form->reason);
+  const struct fused *fused = form->fused;
+  if (!fused->is_sorted)
+    text_printf(w.out, "  reorder %s%s%s;\n", view_names(view, &fused->outer), fused->outer.count ? ", " : "", view_names(view, &fused->inner));
+  const char *batch = fused->outer.count ? write_fuse(&w, &fused->outer) : NULL, *axis = write_fuse(&w, &fused->inner), *rest = axis;
+  if (form->vector > 1) {
+    const char *element = piece(&w, axis, "_v");
+    rest = piece(&w, axis, "_vec");
+    write_split(&w, axis, form->vector, rest, element);
+    text_printf(w.out, "  vectorize %s;\n", element);
+  }
+  const char *block = piece(&w, axis, "_block"), *thread = piece(&w, axis, "_thread"), *tile = thread;
+  if (form->flight > 1) tile = piece(&w, axis, "_tile");
+  write_split(&w, rest, THREADS * form->flight, block, tile);
+  if (form->flight > 1) {
+    const char *load = piece(&w, axis, "_load");
+    write_split(&w, tile, THREADS, load, thread);
+    text_printf(w.out, "  unroll %s;\n", load);
+  }
+  write_bind(&w, block, "block.x");
+  if (batch) write_bind(&w, batch, "block.y");
+  write_bind(&w, thread, "thread.x");
   end(&w);
 }
 

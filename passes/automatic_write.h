@@ -44,7 +44,19 @@ struct columns_form {
 };
 void write_columns(struct view *view, const struct columns_form *form);
 
+// Element-wise work on neighbours in memory.
+struct map_form {
+  const char *name, *reason, *when;
+  const struct fused *fused; // of the common axes
+  int vector;                // elements a load
+  int flight;                // loads a thread
+};
+void write_map(struct view *view, const struct map_form *form);
+
 // One thread an output; never an access that is not as wide as an element.
 void write_thread(struct view *view, const char *when, const char *reason);
+
+// automatic_reduce.c: schedules of stages that have axes of their own, as rows. False where it wrote none.
+bool automatic_rows(struct view *view);
 
 #endif
