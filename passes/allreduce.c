@@ -48,8 +48,9 @@ static void explain(const struct emitter *e) {
   text_printf(out, "  group     %u threads, %u group%s a block, stride %u\n", c->shape.extent, c->shape.groups, c->shape.groups == 1 ? "" : "s", c->shape.stride);
   if (c->kind != ALLREDUCE_TREE && c->kind != ALLREDUCE_SERIAL && c->kind != ALLREDUCE_COPY) {
     uint32_t partial = c->shape.threads % 32;
-    if (c->shape.threads >= 32) text_printf(out, "  mask      0xffffffff");
-    if (partial) text_printf(out, "%s0x%08x", c->shape.threads >= 32 ? ", the last warp " : "  mask      ", (1u << partial) - 1);
+    if (e->is_segmented) text_printf(out, "  mask      of the group's lanes alone: groups come here at different times");
+    else if (c->shape.threads >= 32) text_printf(out, "  mask      0xffffffff");
+    if (partial && !e->is_segmented) text_printf(out, "%s0x%08x", c->shape.threads >= 32 ? ", the last warp " : "  mask      ", (1u << partial) - 1);
     text_puts(out, "\n");
   }
   text_printf(out, "  result    %s\n", e->source->result_in_all ? "in every thread" : "in each group's first thread");
@@ -64,10 +65,11 @@ struct lowering {
   struct scratch_pool pool;
 };
 
-static bool choose(struct lowering *l, const struct ir_stmt *source, struct allreduce_choice *choice) {
+// `around`: the thread axes in which it differs whether, or how often, a thread comes to the reduction.
+static bool choose(struct lowering *l, const struct ir_stmt *source, uint32_t around, struct allreduce_choice *choice) {
   struct allreduce_request request = {.thread_axes = source->thread_axes, .reducer = source->reducer,
                                       .tuples = source->inputs.count / source->reducer->identity.count, .result_in_all = source->result_in_all,
-                                      .form = source->form, .sm = l->context->options->target->sm};
+                                      .form = source->form, .sm = l->context->options->target->sm, .is_segmented = around != 0};
   for (int d = 0; d < 3; d++) request.block[d] = l->entry->block[d];
   return allreduce_choose(&request, choice);
 }
@@ -75,10 +77,11 @@ static bool choose(struct lowering *l, const struct ir_stmt *source, struct allr
 static bool has_barrier(enum allreduce_kind kind) { return kind == ALLREDUCE_WARPS || kind == ALLREDUCE_SERIAL || kind == ALLREDUCE_TREE; }
 
 // Reductions that are carried out together.
-static void lower(struct lowering *l, const struct list *sources, const struct allreduce_choice *choice, bool needs_barrier, struct list *out) {
+static void lower(struct lowering *l, const struct list *sources, const struct allreduce_choice *choice, bool is_segmented, bool needs_barrier,
+                  struct list *out) {
   struct arena *arena = l->context->arena;
   struct emitter e = {.context = l->context, .arena = arena, .kernel = l->kernel, .entry = l->entry, .source = sources->at[0], .choice = *choice,
-                      .part_count = sources->count, .pool = &l->pool, .out = out};
+                      .part_count = sources->count, .is_segmented = is_segmented, .pool = &l->pool, .out = out};
   e.parts = arena_array(arena, struct part, sources->count);
   for (uint32_t i = 0; i < e.part_count; i++) {
     struct ir_stmt *source = sources->at[i];
@@ -181,7 +184,7 @@ static struct group find_group(struct lowering *l, const struct list *block, uin
     list_push(arena, &alone, stmt);
     if (stmt->kind == IR_ALLREDUCE) {
       struct allreduce_choice other;
-      if (q.mentions || !choose(l, stmt, &other) || !go_together(source, choice, stmt, &other)) break;
+      if (q.mentions || !choose(l, stmt, 0, &other) || !go_together(source, choice, stmt, &other)) break;
       list_push(arena, &group.sources, stmt);
       list_append(arena, &results, &stmt->results);
       group.end = i + 1;
@@ -213,7 +216,7 @@ static uint32_t count_shared(struct lowering *l, const struct list *block, bool 
     const struct ir_stmt *stmt = block->at[i];
     struct allreduce_choice choice;
     if (stmt->kind == IR_ALLREDUCE) {
-      if (!choose(l, stmt, &choice)) continue;
+      if (!choose(l, stmt, 0, &choice)) continue;
       struct group group = find_group(l, block, i, &choice);
       count += has_barrier(choice.kind);
       i = group.end - 1;
@@ -226,7 +229,27 @@ static uint32_t count_shared(struct lowering *l, const struct list *block, bool 
   return count;
 }
 
-static bool lower_block(struct lowering *l, struct list *block, enum around around) {
+static void refuse(struct lowering *l, const struct ir_stmt *stmt, uint32_t differs, const struct allreduce_choice *choice) {
+  struct diag *diag = l->context->diag;
+  if (differs) {
+    diag_error(diag, ERROR_COLLECTIVE, stmt->range, "%s under a condition or in a loop that is not the same for all threads of the block",
+               differs & stmt->thread_axes ? "the threads of a group do not come to this reduction together: it stands" : "this reduction stands");
+    diag_note(diag, (struct range){0}, differs & stmt->thread_axes ? "legal here: a bound or condition that mentions serial and block axes only"
+              : "legal here: groups of 1, 2, 4, 8, 16 or 32 threads, neighbours on the lowest thread axes, by shuffle or auto; or a bound that mentions serial and block axes only");
+    return;
+  }
+  diag_error(diag, ERROR_COLLECTIVE, stmt->range, "this reduction cannot be done by shuffles: %s", allreduce_why_no_shuffle(choice));
+  diag_note(diag, (struct range){0}, "legal here: allreduce ... by tree, or by auto");
+}
+
+static uint32_t varies_around(const struct lowering *l, const struct ir_stmt *stmt, uint32_t differs) {
+  if (stmt->kind == IR_IF) return differs | allreduce_varies(l->entry, stmt->value);
+  if (stmt->kind == IR_FOR) return differs | allreduce_varies(l->entry, stmt->lo) | allreduce_varies(l->entry, stmt->hi);
+  return differs;
+}
+
+// `differs`: as `around` of choose.
+static bool lower_block(struct lowering *l, struct list *block, enum around around, uint32_t differs) {
   struct pass_context *context = l->context;
   struct list out = {0};
   bool good = true, is_nested = false, is_first = true;
@@ -236,21 +259,21 @@ static bool lower_block(struct lowering *l, struct list *block, enum around arou
     struct ir_stmt *stmt = block->at[i];
     struct allreduce_choice choice;
     if (stmt->kind != IR_ALLREDUCE) {
-      good &= lower_block(l, &stmt->body, stmt->kind == IR_FOR ? AROUND_LOOP : is_nested ? around : AROUND_NOTHING);
-      good &= lower_block(l, &stmt->otherwise, is_nested ? around : AROUND_NOTHING);
+      uint32_t inside = varies_around(l, stmt, differs);
+      good &= lower_block(l, &stmt->body, stmt->kind == IR_FOR ? AROUND_LOOP : is_nested ? around : AROUND_NOTHING, inside);
+      good &= lower_block(l, &stmt->otherwise, is_nested ? around : AROUND_NOTHING, inside);
       list_push(context->arena, &out, stmt);
       continue;
     }
-    if (!choose(l, stmt, &choice)) {
-      diag_error(context->diag, ERROR_COLLECTIVE, stmt->range, "this reduction cannot be done by shuffles: %s", allreduce_why_no_shuffle(&choice));
-      diag_note(context->diag, (struct range){0}, "legal here: allreduce ... by tree, or by auto");
+    if (differs & stmt->thread_axes || !choose(l, stmt, differs, &choice)) {
+      refuse(l, stmt, differs, &choice);
       good = false;
       continue;
     }
     struct group group = find_group(l, block, i, &choice);
     bool needs_barrier = has_barrier(choice.kind) && around == AROUND_LOOP && (is_nested || (count % 2 == 1 && is_first));
     list_append(context->arena, &out, &group.before);
-    lower(l, &group.sources, &choice, needs_barrier, &out);
+    lower(l, &group.sources, &choice, differs != 0, needs_barrier, &out);
     list_append(context->arena, &out, &group.after);
     is_first &= !has_barrier(choice.kind);
     i = group.end - 1;
@@ -261,5 +284,6 @@ static bool lower_block(struct lowering *l, struct list *block, enum around arou
 
 bool pass_allreduce(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
   struct lowering lowering = {.context = context, .kernel = kernel, .entry = entry};
-  return lower_block(&lowering, &entry->body, AROUND_NOTHING);
+  allreduce_find_varying(entry);
+  return lower_block(&lowering, &entry->body, AROUND_NOTHING, 0);
 }

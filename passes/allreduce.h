@@ -25,7 +25,8 @@ struct allreduce_request {
   uint32_t tuples; // reduced side by side
   bool result_in_all;
   enum allreduce_form form;
-  uint32_t sm; // of the target
+  uint32_t sm;       // of the target
+  bool is_segmented; // groups come here at different times: each only names its own lanes, and none waits for the block
 };
 
 // What one form would take; in cycles, as allreduce_cost.def has them.
@@ -56,6 +57,11 @@ uint32_t allreduce_in_warp(const uint32_t block[3], uint32_t thread_axes, bool i
 // Whether words in shared memory run along the members of a group (else along the groups), and the passes more than one that an access of
 // each thread to its word takes then.
 bool allreduce_member_fastest(const uint32_t block[3], uint32_t thread_axes, uint32_t bytes, uint32_t *conflicts);
+
+// Finds the thread axes in which variables of an entry differ: their marks, bit 0 x, 1 y, 2 z.
+void allreduce_find_varying(const struct ir_entry *entry);
+// The axes in which an expression differs, behind that.
+uint32_t allreduce_varies(const struct ir_entry *entry, const struct ir_expr *e);
 
 // The least power of two that is not below x.
 uint32_t next_power_of_two(uint32_t x);

@@ -279,6 +279,8 @@ bool allreduce_choose(const struct allreduce_request *request, struct allreduce_
   choice->forms[ALLREDUCE_WARPS] = cost_warps(&c);
   choice->forms[ALLREDUCE_SERIAL] = cost_serial(&c);
   choice->forms[ALLREDUCE_TREE] = cost_tree(&c);
+  for (int kind = ALLREDUCE_GUARDED; kind < ALLREDUCE_KINDS && request->is_segmented; kind++)
+    choice->forms[kind] = no("groups come here at different times, so that a warp's lanes or the block's threads do not meet");
   if (choice->shape.extent == 1) {
     choice->kind = ALLREDUCE_COPY;
     return true;

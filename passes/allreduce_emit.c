@@ -53,6 +53,15 @@ struct ir_expr *emit_existing_lanes(struct emitter *e) {
   return e->mask = emit_let(e, "mask", ir_select(e->arena, is_last, emit_u32(e, last), emit_u32(e, 0xffffffffu)));
 }
 
+struct ir_expr *emit_segment(struct emitter *e) {
+  uint32_t extent = e->choice.shape.extent, stride = e->choice.shape.stride, lanes = 0;
+  for (uint32_t i = 0; i < extent; i++) lanes |= 1u << i * stride;
+  if (extent * stride == 32 && stride == 1) return emit_u32(e, lanes);
+  // the first lane: the bits of a lane's number that say which member it is are dropped
+  struct ir_expr *first = emit_binary(e, OP_AND, emit_lane(e), emit_number(e, 31 & ~((extent - 1) * stride)));
+  return emit_let(e, "segment", emit_binary(e, OP_SHL, emit_u32(e, lanes), ir_cast(e->arena, TYPE_U32, first)));
+}
+
 struct place emit_remember(const struct emitter *e) { return (struct place){e->linear, e->lane, e->warp, e->mask}; }
 
 void emit_recall(struct emitter *e, struct place place) {

@@ -36,6 +36,7 @@ struct emitter {
   struct allreduce_choice choice;
   struct part *parts;
   uint32_t part_count;
+  bool is_segmented; // a mask names the lanes of one group alone
   struct scratch_pool *pool;
   struct list used; // struct scratch: by the reduction at hand
   struct list *out;
@@ -54,6 +55,8 @@ struct ir_expr *emit_linear(struct emitter *e);
 struct ir_expr *emit_lane(struct emitter *e);
 struct ir_expr *emit_warp(struct emitter *e);
 struct ir_expr *emit_existing_lanes(struct emitter *e);
+// The lanes of the thread's group, a power of two at a stride of a power of two inside one warp.
+struct ir_expr *emit_segment(struct emitter *e);
 
 // Lets made inside a branch are unknown behind it: what stood before it comes back.
 struct place {

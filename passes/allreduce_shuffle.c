@@ -62,8 +62,9 @@ static bool part_uses_redux(const struct emitter *e, const struct part *part) {
 }
 
 void allreduce_emit_xor(struct emitter *e) {
+  struct ir_expr *mask = e->is_segmented ? emit_segment(e) : emit_existing_lanes(e);
   for (uint32_t i = 0; i < e->part_count; i++)
-    butterfly(e, &e->parts[i], emit_existing_lanes(e), e->choice.shape.extent, e->choice.shape.stride, !e->source->result_in_all);
+    butterfly(e, &e->parts[i], mask, e->choice.shape.extent, e->choice.shape.stride, !e->source->result_in_all);
 }
 
 void allreduce_emit_guarded(struct emitter *e) {

@@ -861,6 +861,24 @@ static bool plan_results(struct nest *n, struct work *w) {
   return true;
 }
 
+// Whether the reduction stands in a loop whose range mentions axes on threads, so that groups may leave it at different times.
+static bool mentions_threads(const struct ir_stage *stage, const struct ir_expr *e) {
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    const struct ir_stage_axis *axis = stage->axes.at[i];
+    if (bind_is_thread(axis->axis->bind) && ir_mentions(e, axis->axis->var)) return true;
+  }
+  for (uint32_t i = 0; i < stage->derived.count; i++) { // the last ones are made of the first
+    const struct ir_stmt *let = stage->derived.at[i];
+    if (ir_mentions(e, let->var) && mentions_threads(stage, let->value)) return true;
+  }
+  return false;
+}
+static bool is_segmented(const struct work *w) {
+  for (uint32_t d = 0; d < w->first_reduction; d++)
+    if (mentions_threads(w->stage, list_at(&w->loops, struct ir_stage_axis, d)->axis->extent)) return true;
+  return false;
+}
+
 // --- The pass
 
 static bool set_block(struct nest *n) {
@@ -877,7 +895,7 @@ static bool set_block(struct nest *n) {
       struct work *w = n->works.at[i];
       if (!w->thread_axes) continue;
       struct allreduce_request request = {.thread_axes = w->thread_axes, .reducer = w->stage->reducer, .tuples = 1, .result_in_all = result_in_all(n, w),
-                                          .form = w->stage->form, .sm = n->context->options->target->sm};
+                                          .form = w->stage->form, .sm = n->context->options->target->sm, .is_segmented = is_segmented(w)};
       memcpy(request.block, entry->block, sizeof request.block);
       allreduce_widen(&request);
       memcpy(entry->block, request.block, sizeof request.block);
