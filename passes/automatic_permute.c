@@ -123,7 +123,7 @@ static bool find_accesses(struct permute *p) {
     struct view_access *access = p->view.accesses.at[i];
     if (access->is_store) p->store = access;
   }
-  return p->store && !p->store->mem->is_strided;
+  return p->store != NULL;
 }
 
 static void find_load(struct permute *p) {
@@ -140,24 +140,32 @@ static void find_load(struct permute *p) {
 
 // --- Conditions ---------------------------------------------------------------------------------------------------
 
-// A `when` under construction. Impossible where sizes that are known refute it.
+// A `when` under construction.
 struct when {
   struct permute *p;
   const char *text;
-  bool is_impossible;
+  const char *refusal; // why sizes that are known refute it; NULL: they do not
 };
 
 static void add_condition(struct when *w, const char *condition) { w->text = w->text ? arena_printf(w->p->arena, "%s && %s", w->text, condition) : condition; }
 
+static void refuse(struct when *w, const char *why) {
+  if (!w->refusal) w->refusal = why;
+}
+
 static void need_multiple(struct when *w, const struct group *group, int64_t factor) {
   if (factor == 1) return;
-  if (group->count >= 0) w->is_impossible |= group->count % factor != 0;
-  else add_condition(w, arena_printf(w->p->arena, "%s%s%s %% %lld == 0", group->axes.count > 1 ? "(" : "", group->extent, group->axes.count > 1 ? ")" : "", (long long)factor));
+  if (group->count >= 0 && group->count % factor)
+    refuse(w, arena_printf(w->p->arena, "%lld iterations of (%s) are no multiple of %lld", (long long)group->count, view_names(&w->p->view, &group->axes), (long long)factor));
+  if (group->count < 0)
+    add_condition(w, arena_printf(w->p->arena, "%s%s%s %% %lld == 0", group->axes.count > 1 ? "(" : "", group->extent, group->axes.count > 1 ? ")" : "", (long long)factor));
 }
 
 static void need_least(struct when *w, const struct group *group, int64_t least) {
-  if (group->count >= 0) w->is_impossible |= group->count < least;
-  else add_condition(w, arena_printf(w->p->arena, "%s >= %lld", group->extent, (long long)least));
+  if (group->count >= 0 && group->count < least)
+    refuse(w, arena_printf(w->p->arena, "(%s) has %lld iterations, fewer than %lld", view_names(&w->p->view, &group->axes), (long long)group->count, (long long)least));
+  if (group->count < 0)
+    add_condition(w, arena_printf(w->p->arena, "%s >= %lld", group->extent, (long long)least));
 }
 
 // Every row of the tensor starts on so many elements.
@@ -168,14 +176,19 @@ static void need_alignment(struct when *w, const struct ir_mem *mem, uint32_t el
   for (uint32_t d = 0; d < mem->strides.count; d++) {
     const struct ir_expr *stride = mem->strides.at[d];
     if (ir_const_is(stride, 1) || (!mem->is_strided && !ir_is_const(stride))) continue; // a product of extents
-    if (ir_is_const(stride)) w->is_impossible |= mem->is_strided && stride->integer % elements != 0;
-    else add_condition(w, arena_printf(w->p->arena, "stride(%s, %u) %% %u == 0", mem->label, d, elements));
+    if (ir_is_const(stride) && mem->is_strided && stride->integer % elements)
+      refuse(w, arena_printf(w->p->arena, "stride %lld of '%s' is no multiple of %u", (long long)stride->integer, mem->label, elements));
+    if (!ir_is_const(stride))
+      add_condition(w, arena_printf(w->p->arena, "stride(%s, %u) %% %u == 0", mem->label, d, elements));
   }
 }
 
 static bool begin(struct permute *p, const char *name, struct when *when, const char *reason) {
   const char *condition = p->a->condition;
-  if (when->is_impossible) return false;
+  if (when->refusal) {
+    text_printf(p->out, "// no schedule '%s': %s\n", name, when->refusal);
+    return false;
+  }
   p->taken.count = 0;
   text_printf(p->out, "// %s: %s\n", name, reason);
   text_printf(p->out, "schedule %s as %s", p->a->kernel->label, name);
@@ -358,8 +371,8 @@ static bool try_tile(struct permute *p, struct tile t) {
   need_alignment(&when, out, t.vector_out);
   uint32_t bytes = type_bytes(p->load->mem->type) * t.unit;
   int base = log2_of(VECTOR / bytes), shift = log2_of(t.i / t.unit) + log2_of(t.vector_in) - base;
-  const char *reason = arena_printf(p->arena, "%s, the fastest axis moves: tiles of %lld by %lld through shared memory in units of %u bytes, 16 bytes at a time on both sides", describe(p),
-                                    (long long)t.i, (long long)t.j, bytes);
+  const char *reason = arena_printf(p->arena, "%s, the fastest axis moves: tiles of %lld by %lld through shared memory in units of %u bytes, swizzle 3,%d,%d, %u bytes at a time in and %u out", describe(p),
+                                    (long long)t.i, (long long)t.j, bytes, base, shift, t.vector_in * type_bytes(p->load->mem->type), t.vector_out * type_bytes(p->store->mem->type));
   if (!begin(p, t.name, &when, reason)) return false;
   write_tile(p, &t);
   for (int k = 0; k < count; k++) {

@@ -150,6 +150,26 @@ def cases():
         yield permute((2,) * 12, tuple(range(11, -1, -1)), type_)
     yield permute((33, 48), (1, 0), 'bool')
     yield permute((2, 2097), (1, 0), 'i8', 'iota')
+    for type_ in ('f32', 'f16'):
+        yield permute((5, 77, 124), (0, 2, 1), type_)  # P3: rows of one side alone are whole vectors
+        yield permute((3, 5, 103, 2, 7), (3, 4, 2, 0, 1), type_)  # P17
+    yield permute((2, 20971), (1, 0), 'u8', 'iota')  # P6: more rows than a grid has along y
+    yield permute((70, 33, 34), (0, 2, 1), 'f16')
+    yield permute((40, 703, 3, 5), (0, 2, 1, 3), 'f32')
+    yield permute((2, 3, 5, 1), (1, 0, 2, 3), 'u8')  # P8
+    yield permute((9, 410, 2, 2), (1, 0, 3, 2), 'f16')
+    yield permute((2,) * 16, tuple(range(1, 16)) + (0,), 'u8')  # P12
+    yield permute((1, 1), (1, 0), 'f32')  # P16
+    yield permute((2, 1), (1, 0), 'f32')
+    yield permute((200, 72), (1, 0), 'f64')  # P24
+    yield permute((7, 130, 130), (0, 2, 1), 'f64')
+    yield permute((64, 0), (1, 0), 'f32')  # P27
+    yield ('P20 one block, a tile at a time', 'kernel k(X: f32[b, n, m]) -> (Y: f32[b, m, n]) { for z in b, i in n, j in m { Y[z, j, i] = X[z, i, j]; } }'
+           ' schedule k { tile i by 32, j by 32 -> io, jo, ii, ji; stage X at jo in shared as S pad 1; bind S.ji -> thread.x; split S.ii by 8 -> sr, sy; bind sy -> thread.y;'
+           ' bind Y.ii -> thread.x; split Y.ji by 8 -> yr, yy; bind yy -> thread.y; }', [*sizes(b=3, n=96, m=96), '--arg', 'X=i'],
+           array('Y', [(z * 96 + i) * 96 + j for z in range(3) for j in range(96) for i in range(96)]))
+    yield ('P9 a pitched tile', 'kernel k(X: f32[a, b]) -> (Y: f32[b, a] strided(p, 1)) { for i in a, j in b { Y[j, i] = X[i, j]; } }',
+           [*sizes(a=64, b=48), '--arg', 'X=i', '--arg', 'Y=@strides:80:1'], array('Y', [i * 48 + j for j in range(48) for i in range(64)]))
     yield ('P9 into a pitch', 'kernel k(X: f32[a, b]) -> (Y: f32[b, a] strided) { for i in a, j in b { Y[j, i] = X[i, j]; } }',
            [*sizes(a=33, b=48), '--arg', 'X=i', '--arg', 'Y=@offset:3,strides:50:1'],
            array('Y', [i * 48 + j for j in range(48) for i in range(33)]))

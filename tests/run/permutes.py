@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Permutes under the compiler's own schedules, in the simulator: every byte is compared with the reference, and what lies around the tensors
+is intact. Permutations of ranks 1 to 5 with extents from {1, 2, 3, 5, 31, 32, 33, 64}, sampled; elements of 1 to 16 bytes; sizes given at
+compile time and at launch; offsets of 0 to 15 bytes; pitched rows. Tiles have no bank conflicts."""
+
+import concurrent.futures
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+REDC = os.environ['REDC']
+EXTENTS = (1, 2, 3, 5, 31, 32, 33, 64)
+BYTES = {'u8': 1, 'f16': 2, 'f32': 4, 'f64': 8, 'c128': 16}
+MOST = 60000  # elements
+
+
+def program(perm, strided):
+    rank = len(perm)
+    suffix = (' strided(' + ', '.join([f'p{d}' for d in range(rank - 1)] + ['1']) + ')') if strided else ''
+    return (f"kernel k<T>(X: T[{', '.join(f'n{d}' for d in range(rank))}]{suffix}) -> (Y: T[{', '.join(f'n{p}' for p in perm)}]) {{\n"
+            f"  for {', '.join(f'a{d} in n{d}' for d in range(rank))} {{ Y[{', '.join(f'a{p}' for p in perm)}] = X[{', '.join(f'a{d}' for d in range(rank))}]; }}\n}}\n")
+
+
+def sample(random_, pick):
+    rank = random_.randint(1, 5)
+    perm = list(range(rank))
+    random_.shuffle(perm)
+    while True:
+        shape = [random_.choice(EXTENTS) for _ in range(rank)]
+        total = 1
+        for extent in shape:
+            total *= extent
+        if total <= MOST:
+            break
+    type_ = random_.choice(sorted(BYTES))
+    offsets = [random_.randrange(16) // BYTES[type_] for _ in range(2)] if pick % 2 else [0, 0]
+    return perm, shape, type_, offsets, pick % 3 == 0, pick % 4 < 2
+
+
+# Shapes whose class is known: (permutation, shape, type, class).
+CHOSEN = [([1, 0], [64, 128], 'f32', 'tile'), ([1, 0], [128, 256], 'f16', 'tile'), ([1, 0], [128, 256], 'u8', 'tile'), ([1, 0], [72, 144], 'u8', 'places'),
+          ([1, 0], [64, 66], 'f64', 'tile'), ([1, 0], [33, 65], 'c128', 'tile'), ([0, 2, 1], [3, 64, 128], 'f16', 'tile'), ([2, 1, 0], [64, 5, 72], 'f32', 'tile'),
+          ([0, 2, 3, 1], [2, 64, 8, 16], 'f32', 'tile'), ([0, 3, 1, 2], [2, 8, 16, 64], 'u8', 'tile'),
+          ([1, 0, 2], [20, 12, 64], 'f32', 'runs'), ([1, 0, 2], [20, 12, 64], 'u8', 'runs'), ([1, 0, 2], [20, 12, 33], 'f16', 'runs')]
+
+
+def run(case):
+    perm, shape, type_, offsets, is_strided, is_fixed, wanted = case
+    with tempfile.TemporaryDirectory(prefix='red-permutes-') as folder:
+        path = os.path.join(folder, 'k.red')
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(program(perm, is_strided))
+        args = [REDC, 'run', path, '-D', f'T={type_}', '--check', '--device=sim', '--jobs=1', '--stats']
+        for d, extent in enumerate(shape):
+            args += ['-D' if is_fixed else '--size', f'n{d}={extent}']
+        where = [f'offset:{offsets[0]}'] if offsets[0] else []
+        if is_strided:
+            pitch, strides = 1, []
+            for extent in reversed(shape):
+                strides.insert(0, str(pitch))
+                pitch = pitch * extent + (4 if pitch == 1 else 0)
+            where.append('strides:' + ':'.join(strides))
+        args += ['--arg', 'X=iota' + ('@' + ','.join(where) if where else '')]
+        if offsets[1]:
+            args += ['--arg', f'Y=@offset:{offsets[1]}']
+        result = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
+    title = f'{perm} of {shape} {type_} offsets {offsets}{" strided" if is_strided else ""}{" fixed" if is_fixed else ""}'
+    if result.returncode:
+        return f'{title}: {result.stderr.strip()[:400]}'
+    entry = next((line.split(':')[0] for line in result.stdout.splitlines() if ': grid' in line), '')
+    conflicts = [line.split()[1] for line in result.stdout.splitlines() if line.startswith('shared_conflicts')]
+    if '_tile' in entry and 'general' not in entry and conflicts != ['0']:
+        return f'{title}: {entry} has {conflicts} bank conflicts'
+    if wanted and f'_{wanted}' not in entry:
+        return f'{title}: class {wanted} was expected, and {entry} was launched'
+    return None
+
+
+def main():
+    random_ = random.Random(20)
+    cases = [(*sample(random_, pick), None) for pick in range(int(os.environ.get('RED_PERMUTES', '36')))]
+    cases += [(perm, shape, type_, [0, 0], False, is_fixed, wanted) for perm, shape, type_, wanted in CHOSEN for is_fixed in (True, False)]
+    cases += [([1, 0], [64, 128], 'f32', [1, 0], False, False, 'places'), ([1, 0], [64, 128], 'f32', [0, 0], True, False, 'tile'),
+              ([3, 0, 2, 1], [32, 1, 8, 64], 'f32', [0, 0], False, True, 'tile')]  # axes of one iteration hide that it is a transpose
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        wrong = [answer for answer in pool.map(run, cases) if answer]
+    for answer in wrong:
+        print('FAILED', answer)
+    print(f'{len(cases) - len(wrong)} passed, {len(wrong)} failed')
+    return 1 if wrong else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
