@@ -44,6 +44,40 @@ END
   grep -q '\.visible \.entry' "$scratch/project/build/rowsum.ptx"
 }
 
+# The program of README.md: one that is linked with what pkg-config says.
+host_program_works() {
+  cc -std=c99 -Wall -Wextra -pedantic -Werror "$prefix/share/doc/red/examples/10-jit-rowsum.c" $(pkg-config --cflags --libs red) -o "$scratch/host"
+  RED_DEVICE=sim RED_CACHE=off LD_LIBRARY_PATH=$(pkg-config --variable=libdir red) "$scratch/host"
+}
+
+# A kernel compiled ahead of time, by CMake, in a program without a compiler; a change of the kernel makes it anew.
+add_kernel_works() {
+  mkdir "$scratch/ahead"
+  cp "$prefix/share/doc/red/examples/01-rowsum.red" "$prefix/share/doc/red/examples/16-ahead-of-time.c" "$scratch/ahead"
+  cat >"$scratch/ahead/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(ahead C)
+find_package(red 0.1 REQUIRED)
+red_add_kernel(rowsum.h 01-rowsum.red DEFINES m=11)
+foreach(kind red-rt red-rt-static)
+  add_executable(${kind} 16-ahead-of-time.c rowsum.h)
+  target_include_directories(${kind} PRIVATE ${CMAKE_CURRENT_BINARY_DIR})
+  target_link_libraries(${kind} PRIVATE red::${kind})
+endforeach()
+END
+  cmake -S "$scratch/ahead" -B "$scratch/ahead/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_FLAGS='-Wall -Wextra -pedantic -Werror'
+  cmake --build "$scratch/ahead/build"
+  for kind in red-rt red-rt-static; do RED_DEVICE=sim "$scratch/ahead/build/$kind"; done
+  if ldd "$scratch/ahead/build/red-rt" | grep -q 'LLVM\|libred\.so'; then return 1; fi
+  sed -i 's/^kernel/\n\nkernel/' "$scratch/ahead/01-rowsum.red"
+  cmake --build "$scratch/ahead/build" | grep 'redc'
+  cmake --build "$scratch/ahead/build" | grep 'no work to do'
+}
+
+python_finds_the_library() {
+  RED_CACHE=off PYTHONPATH=$prefix/share/red/python python3 -c 'import red; print(red.open("sim"), red.version())'
+}
+
 step "install" cmake --install "$build" --prefix "$prefix"
 PKG_CONFIG_PATH=$(find "$prefix" -name pkgconfig -type d)
 export PKG_CONFIG_PATH
@@ -51,6 +85,11 @@ step "redc and pkg-config name the same version" version_is_the_same
 step "pkg-config finds redc" pkg_config_finds_redc
 step "the installed example compiles" example_compiles
 step "find_package(red)" find_package_works
+if [ -f "$prefix/include/red.h" ]; then
+  step "a host program by pkg-config" host_program_works
+  step "red_add_kernel" add_kernel_works
+  step "red from Python" python_finds_the_library
+fi
 step "licence" test -s "$prefix/share/doc/red/LICENSE"
 step "manual" test -s "$prefix/share/man/man1/redc.1"
 step "manual of the language" test -s "$prefix/share/man/man7/red-lang.7"

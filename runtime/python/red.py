@@ -12,7 +12,8 @@
 It needs ctypes and libred alone. A tensor is anything with __dlpack__ (both forms of capsules), __cuda_array_interface__, __array_interface__ or Python's
 buffer protocol; those in host memory run on the simulator (device='sim').
 
-libred is found by load(path), else by $LIBRED (a file, or a folder that holds libred.so), else by the system's linker.
+libred is found by load(path), else by $LIBRED (a file, or a folder that holds libred.so), else in the tree that this file is installed in, else by the
+system's linker.
 
 Streams. stream=None is the current stream of the library that the first tensor comes from (PyTorch, CuPy), else the legacy default stream. A stream may
 also be an integer (a cudaStream_t), or an object with `cuda_stream` (PyTorch), `ptr` (CuPy) or `__cuda_stream__`. Launches are asynchronous: tensors
@@ -25,6 +26,7 @@ import collections
 import ctypes
 import ctypes.util
 import functools
+import glob
 import os
 import sys
 import threading
@@ -111,6 +113,13 @@ _lock = threading.RLock()
 _library = None
 
 
+def _installed():
+    """libred.so beside this file, which is PREFIX/share/red/python/red.py; None: it is not installed so."""
+    prefix = os.path.abspath(os.path.join(os.path.dirname(__file__), '..', '..', '..'))
+    found = [path for folder in ('lib', 'lib64', 'lib/*') for path in sorted(glob.glob(os.path.join(prefix, folder, 'libred.so.0')))]
+    return found[0] if found else None
+
+
 def load(path=None):
     """Loads libred from a file, or from a folder that holds libred.so; before anything else is called, and once."""
     global _library
@@ -122,7 +131,7 @@ def load(path=None):
         path = path or os.environ.get('LIBRED')
         if path and os.path.isdir(path):
             path = os.path.join(path, 'libred.so')
-        path = path or ctypes.util.find_library('red') or 'libred.so.0'
+        path = path or _installed() or ctypes.util.find_library('red') or 'libred.so.0'
         library = ctypes.CDLL(os.fspath(path))
         for name, (result, arguments) in _FUNCTIONS.items():
             function = getattr(library, name)

@@ -1,0 +1,36 @@
+# red_add_kernel(OUTPUT FILE.red... [DEFINES m=11 T=f16] [ARCH sm_90] [OPTIONS --schedule=mine])
+#
+# Compiles kernels when the project is built. The suffix of OUTPUT says to what: .h (C functions that launch; link red::red-rt), .ptx, .cu, .cubin.
+# A relative OUTPUT is in the current binary folder. It is made anew when one of the files changes, schedules in files of their own among them.
+#
+#   red_add_kernel(rowsum.h rowsum.red DEFINES m=11)
+#   add_executable(host host.c rowsum.h)
+#   target_include_directories(host PRIVATE ${CMAKE_CURRENT_BINARY_DIR})
+#   target_link_libraries(host PRIVATE red::red-rt)
+function(red_add_kernel output)
+  cmake_parse_arguments(PARSE_ARGV 1 kernel "" "ARCH" "DEFINES;OPTIONS")
+  if(NOT kernel_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "red_add_kernel(${output}): no .red file is given")
+  endif()
+  cmake_path(ABSOLUTE_PATH output BASE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+  set(sources)
+  foreach(source ${kernel_UNPARSED_ARGUMENTS})
+    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+    list(APPEND sources ${source})
+  endforeach()
+  set(arguments)
+  foreach(define ${kernel_DEFINES})
+    list(APPEND arguments -D ${define})
+  endforeach()
+  if(kernel_ARCH)
+    list(APPEND arguments --arch=${kernel_ARCH})
+  endif()
+  if(TARGET red::redc)
+    set(redc red::redc)
+  else()
+    set(redc redc)
+  endif()
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${redc} ${sources} ${arguments} ${kernel_OPTIONS} -o ${output}
+    DEPENDS ${sources} ${redc} COMMENT "redc ${output}" VERBATIM)
+endfunction()
