@@ -50,6 +50,7 @@ struct cuda_object {
   const struct ir_mem *mem;
   const char *name;
   bool is_loaded; // by the entry
+  bool is_constant; // nothing writes it
 };
 
 struct cuda {
@@ -100,6 +101,10 @@ void cuda_value(struct cuda *cg, const struct ir_expr *e, bool in_offset, bool t
 void cuda_constant(struct cuda *cg, const struct ir_expr *e, enum cuda_place place, bool is_mask);
 void cuda_convert(struct cuda *cg, const struct ir_expr *e, enum cuda_place place);
 void cuda_bitcast(struct cuda *cg, const struct ir_expr *e, enum cuda_place place);
+// Functions for the accesses of objects whose cache hint the target knows; `bytes` of type `type`.
+bool cuda_has_hint(const struct cuda *cg, const struct ir_mem *mem);
+const char *cuda_hinted_load(struct cuda *cg, const struct ir_mem *mem, bool is_constant, const char *type, uint32_t bytes);
+const char *cuda_hinted_store(struct cuda *cg, const struct ir_mem *mem, const char *type, uint32_t bytes);
 const char *cuda_helper(struct cuda *cg, enum cuda_helper helper);
 // "int"; in memory a bool is "unsigned char".
 const char *cuda_type(enum type type);

@@ -507,6 +507,14 @@ static void load(struct cuda *cg, const struct ir_expr *e, enum cuda_place place
   struct arena *arena = cg->context->arena;
   bool hex = cg->hex;
   cg->hex = false;
+  if (object && cuda_has_hint(cg, e->mem)) {
+    const char *function = cuda_hinted_load(cg, e->mem, object->is_constant, cuda_memory_type(e->mem->type), type_bytes(e->mem->type));
+    text_printf(&cg->line, "%s%s(&%s[", needs_parentheses ? "(" : "", function, object->name);
+    cuda_offset(cg, codegen_offset(arena, cg->entry, e->mem, e->args, e->count, e->op == OP_LOAD_FLAT));
+    text_printf(&cg->line, "])%s%s", is_bool ? " != 0" : "", needs_parentheses ? ")" : "");
+    cg->hex = hex;
+    return;
+  }
   text_printf(&cg->line, "%s%s[", needs_parentheses ? "(" : "", object ? object->name : e->mem->name);
   cuda_offset(cg, codegen_offset(arena, cg->entry, e->mem, e->args, e->count, e->op == OP_LOAD_FLAT));
   text_printf(&cg->line, "]%s%s", is_bool ? " != 0" : "", needs_parentheses ? ")" : "");

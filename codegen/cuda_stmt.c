@@ -117,12 +117,17 @@ static void assignment(struct cuda *cg, const struct ir_stmt *stmt) {
 static void store(struct cuda *cg, const struct ir_stmt *stmt) {
   const struct cuda_object *object = cuda_object(cg, stmt->mem);
   if (stmt->mem->space != SPACE_GLOBAL && !object->is_loaded) return; // an array that nothing reads is not declared
-  text_printf(&cg->line, "%s[", object ? object->name : stmt->mem->name);
+  const char *name = object ? object->name : stmt->mem->name;
+  bool has_hint = object && cuda_has_hint(cg, stmt->mem);
+  if (has_hint)
+    text_printf(&cg->line, "%s(&%s[", cuda_hinted_store(cg, stmt->mem, cuda_memory_type(stmt->mem->type), type_bytes(stmt->mem->type)), name);
+  else
+    text_printf(&cg->line, "%s[", name);
   cuda_offset(cg, codegen_offset(cg->context->arena, cg->entry, stmt->mem,
                                  (struct ir_expr **)stmt->indices.at, stmt->indices.count, stmt->is_flat));
-  put(cg, "] = ");
+  put(cg, has_hint ? "], " : "] = ");
   cuda_expr(cg, stmt->value, PLACE_ANY, object && object->is_loaded);
-  put(cg, ";");
+  put(cg, has_hint ? ");" : ";");
   cuda_line_end(cg);
 }
 
@@ -142,7 +147,13 @@ static const char *wide_type(struct cuda *cg, const struct ir_mem *mem, uint32_t
 
 static void wide_place(struct cuda *cg, const struct ir_stmt *stmt, const char *type, bool is_const) {
   const struct cuda_object *object = cuda_object(cg, stmt->mem);
-  text_printf(&cg->line, "*(%s%s *)(%s + (", is_const ? "const " : "", type,
+  bool has_hint = object && cuda_has_hint(cg, stmt->mem);
+  uint32_t bytes = (uint32_t)(stmt->results.count + stmt->inputs.count) * type_bytes(stmt->mem->type);
+  if (has_hint)
+    put(cg, is_const ? cuda_hinted_load(cg, stmt->mem, object->is_constant, type, bytes) : cuda_hinted_store(cg, stmt->mem, type, bytes));
+  else
+    put(cg, "*");
+  text_printf(&cg->line, "%s(%s%s *)(%s + (", has_hint ? "(" : "", is_const ? "const " : "", type,
               object ? object->name : stmt->mem->name);
   cuda_offset(cg, codegen_offset(cg->context->arena, cg->entry, stmt->mem,
                                  (struct ir_expr **)stmt->indices.at, stmt->indices.count, stmt->is_flat));
@@ -158,7 +169,7 @@ static void load_wide(struct cuda *cg, const struct ir_stmt *stmt) {
       cuda_name(cg, &cg->names, arena_printf(cg->context->arena, "%s_wide", stmt->mem->label), "wide");
   text_printf(&cg->line, "%s %s = ", type, wide);
   wide_place(cg, stmt, type, true);
-  put(cg, ";");
+  put(cg, cuda_has_hint(cg, stmt->mem) ? ");" : ";");
   cuda_line_end(cg);
   for (uint32_t i = 0; i < stmt->results.count; i++) {
     struct ir_var *result = stmt->results.at[i];
@@ -173,7 +184,8 @@ static void load_wide(struct cuda *cg, const struct ir_stmt *stmt) {
 static void store_wide(struct cuda *cg, const struct ir_stmt *stmt) {
   const char *type = wide_type(cg, stmt->mem, stmt->inputs.count);
   wide_place(cg, stmt, type, false);
-  text_printf(&cg->line, " = %s{{", type);
+  bool has_hint = cuda_has_hint(cg, stmt->mem);
+  text_printf(&cg->line, has_hint ? ", %s{{" : " = %s{{", type);
   for (uint32_t i = 0; i < stmt->inputs.count; i++) {
     const struct ir_expr *input = list_at(&stmt->inputs, struct ir_expr, i);
     if (i) put(cg, ", ");
@@ -182,7 +194,7 @@ static void store_wide(struct cuda *cg, const struct ir_stmt *stmt) {
     if (is_narrow) text_printf(&cg->line, "(%s)", cuda_type(input->type));
     cuda_expr(cg, input, is_narrow ? PLACE_UNARY : PLACE_ANY, true);
   }
-  put(cg, "}};");
+  put(cg, has_hint ? "}});" : "}};");
   cuda_line_end(cg);
 }
 
@@ -329,7 +341,7 @@ static void parameter(struct cuda *cg, const struct codegen_argument *argument) 
 static void signature(struct cuda *cg, const struct list *arguments, const char *name) {
   const uint32_t *block_size = cg->entry->block;
   uint32_t threads = block_size[0] * block_size[1] * block_size[2];
-  text_printf(&cg->line, "extern \"C\" __global__ void __launch_bounds__(%u, 1) %s(", threads, name);
+  text_printf(&cg->line, "extern \"C\" __global__ void __launch_bounds__(%u, %u) %s(", threads, codegen_blocks(cg->entry), name);
   bool is_short = arguments->count <= 2;
   if (!is_short) {
     cuda_line_end(cg);
@@ -373,7 +385,7 @@ void cuda_entry(struct cuda *cg, const struct ir_kernel *kernel, const struct ir
   codegen_arguments(arena, kernel, entry, &arguments);
   for (uint32_t i = 0; i < arguments.count; i++) {
     const struct codegen_argument *argument = list_at(&arguments, struct codegen_argument, i);
-    if (argument->kind == ARGUMENT_TENSOR) add_object(cg, argument->mem);
+    if (argument->kind == ARGUMENT_TENSOR) add_object(cg, argument->mem)->is_constant = !argument->is_written;
   }
   for (uint32_t i = 0; i < entry->memory.count; i++)
     if (!list_at(&entry->memory, struct ir_mem, i)->workspace)

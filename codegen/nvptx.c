@@ -81,7 +81,7 @@ static LLVMTargetMachineRef create_machine(struct nvptx *cg, const struct target
   }
   // "+ptx78" for "7.8"
   char feature[16];
-  const char *version = target->ptx_version, *dot = strchr(version, '.');
+  const char *version = nvptx_needs_ptx74(cg->context->module) && strcmp(target->ptx_version, "7.4") < 0 ? "7.4" : target->ptx_version, *dot = strchr(version, '.');
   snprintf(feature, sizeof feature, "+ptx%.*s%s", (int)(dot - version), version, dot + 1);
   static const LLVMCodeGenOptLevel levels[] = {LLVMCodeGenLevelNone, LLVMCodeGenLevelLess,
                                                LLVMCodeGenLevelDefault, LLVMCodeGenLevelAggressive};

@@ -5,6 +5,7 @@
 //   nvptx_stmt.c     statements, loops, accesses
 //   nvptx_expr.c     expressions
 //   nvptx_convert.c  conversions between types
+//   nvptx_hint.c     accesses with cache hints
 //   nvptx_debug.c    line tables
 //   nvptx_ops.def    every LLVM intrinsic in use
 #ifndef RED_CODEGEN_NVPTX_H
@@ -39,6 +40,7 @@ struct nvptx_object {
   const struct ir_mem *mem;
   LLVMValueRef pointer;
   bool is_constant;
+  LLVMValueRef policy; // of its cache hint; NULL: none
 };
 
 struct nvptx {
@@ -91,6 +93,16 @@ LLVMValueRef nvptx_load(struct nvptx *cg, const struct ir_mem *mem, LLVMValueRef
 void nvptx_store(struct nvptx *cg, const struct ir_mem *mem, LLVMValueRef offset, LLVMValueRef value,
                  struct range range);
 LLVMValueRef nvptx_convert(struct nvptx *cg, enum type to, enum type from, LLVMValueRef value);
+
+// Whether the accesses of an object have a cache hint that the target knows.
+bool nvptx_has_hint(const struct nvptx *cg, const struct nvptx_object *object);
+// Whether some entry has hints that PTX knows from 7.4 on.
+bool nvptx_needs_ptx74(const struct ir_module *module);
+// Makes object->policy where the hint takes one.
+void nvptx_make_policy(struct nvptx *cg, struct nvptx_object *object);
+// An access of 1 to 16 bytes by its hint: `type` is an integer, float or vector of so many bytes.
+LLVMValueRef nvptx_hinted_load(struct nvptx *cg, const struct nvptx_object *object, LLVMValueRef place, LLVMTypeRef type, uint32_t bytes);
+void nvptx_hinted_store(struct nvptx *cg, const struct nvptx_object *object, LLVMValueRef place, LLVMValueRef value, uint32_t bytes);
 
 void nvptx_debug_begin(struct nvptx *cg);
 void nvptx_debug_entry(struct nvptx *cg);

@@ -39,10 +39,10 @@ static void add_bounds(struct nvptx *cg) {
   annotate(cg, "reqntidx", block[0]);
   annotate(cg, "reqntidy", block[1]);
   annotate(cg, "reqntidz", block[2]);
-  annotate(cg, "minctasm", 1);
+  annotate(cg, "minctasm", codegen_blocks(cg->entry));
   add_text_attribute(cg, "nvvm.reqntid",
                      arena_printf(cg->context->arena, "%u,%u,%u", block[0], block[1], block[2]));
-  add_text_attribute(cg, "nvvm.minctasm", "1");
+  add_text_attribute(cg, "nvvm.minctasm", arena_printf(cg->context->arena, "%u", codegen_blocks(cg->entry)));
   add_attribute(cg, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
 }
 
@@ -56,6 +56,7 @@ static void add_object(struct nvptx *cg, const struct ir_mem *mem, LLVMValueRef 
   object->mem = mem;
   object->pointer = pointer;
   object->is_constant = is_constant;
+  nvptx_make_policy(cg, object);
   list_push(cg->context->arena, &cg->objects, object);
 }
 

@@ -52,10 +52,14 @@ static void set_invariant(struct nvptx *cg, LLVMValueRef load) {
 LLVMValueRef nvptx_load(struct nvptx *cg, const struct ir_mem *mem, LLVMValueRef offset, struct range range) {
   const struct nvptx_object *object = find_object(cg, mem, range);
   if (!object) return LLVMGetUndef(nvptx_type(cg, mem->type));
-  LLVMValueRef value =
-      LLVMBuildLoad2(cg->builder, nvptx_memory_type(cg, mem->type), element(cg, object, offset), "");
-  LLVMSetAlignment(value, type_bytes(mem->type));
-  if (object->is_constant) set_invariant(cg, value);
+  LLVMValueRef value;
+  if (nvptx_has_hint(cg, object)) {
+    value = nvptx_hinted_load(cg, object, element(cg, object, offset), nvptx_memory_type(cg, mem->type), type_bytes(mem->type));
+  } else {
+    value = LLVMBuildLoad2(cg->builder, nvptx_memory_type(cg, mem->type), element(cg, object, offset), "");
+    LLVMSetAlignment(value, type_bytes(mem->type));
+    if (object->is_constant) set_invariant(cg, value);
+  }
   if (mem->type == TYPE_BOOL)
     value = LLVMBuildICmp(cg->builder, LLVMIntNE, value, LLVMConstNull(LLVMTypeOf(value)), "");
   return value;
@@ -69,6 +73,10 @@ void nvptx_store(struct nvptx *cg, const struct ir_mem *mem, LLVMValueRef offset
   if (mem->type == TYPE_BOOL) value = LLVMBuildZExt(cg->builder, value, type, "");
   if (LLVMTypeOf(value) != type) {
     nvptx_fail(cg, range, "the value stored to '%s' is not of its type", mem->name);
+    return;
+  }
+  if (nvptx_has_hint(cg, object)) {
+    nvptx_hinted_store(cg, object, element(cg, object, offset), value, type_bytes(mem->type));
     return;
   }
   LLVMSetAlignment(LLVMBuildStore(cg->builder, value, element(cg, object, offset)), type_bytes(mem->type));
@@ -152,9 +160,14 @@ static void build_load_wide(struct nvptx *cg, const struct ir_stmt *stmt) {
   if (!object) return;
   uint32_t count = stmt->results.count;
   struct pack pack = pack_of(cg, mem, count);
-  LLVMValueRef wide = LLVMBuildLoad2(cg->builder, pack.type, wide_place(cg, object, stmt), "");
-  LLVMSetAlignment(wide, count * type_bytes(mem->type));
-  if (object->is_constant) set_invariant(cg, wide);
+  LLVMValueRef wide;
+  if (nvptx_has_hint(cg, object)) {
+    wide = nvptx_hinted_load(cg, object, wide_place(cg, object, stmt), pack.type, count * type_bytes(mem->type));
+  } else {
+    wide = LLVMBuildLoad2(cg->builder, pack.type, wide_place(cg, object, stmt), "");
+    LLVMSetAlignment(wide, count * type_bytes(mem->type));
+    if (object->is_constant) set_invariant(cg, wide);
+  }
   for (uint32_t i = 0; i < count; i++) {
     LLVMValueRef value = unpack(cg, &pack, wide, i);
     if (mem->type == TYPE_BOOL)
@@ -177,6 +190,10 @@ static void build_store_wide(struct nvptx *cg, const struct ir_stmt *stmt) {
   struct pack pack = pack_of(cg, mem, count);
   nvptx_debug_at(cg, stmt->range);
   LLVMValueRef whole = pack_up(cg, &pack, elements, count);
+  if (nvptx_has_hint(cg, object)) {
+    nvptx_hinted_store(cg, object, wide_place(cg, object, stmt), whole, count * type_bytes(mem->type));
+    return;
+  }
   LLVMSetAlignment(LLVMBuildStore(cg->builder, whole, wide_place(cg, object, stmt)),
                    count * type_bytes(mem->type));
 }

@@ -65,3 +65,9 @@ uint32_t codegen_alignment(const struct ir_mem *mem) {
   uint32_t bytes = type_bytes(mem->type);
   return mem->alignment > bytes ? mem->alignment : bytes;
 }
+
+uint32_t codegen_blocks(const struct ir_entry *entry) {
+  uint32_t threads = entry->block[0] * entry->block[1] * entry->block[2], most = threads ? 2048 / threads : 1;
+  uint32_t blocks = entry->blocks ? entry->blocks : 1;
+  return blocks < most ? blocks : most ? most : 1;
+}

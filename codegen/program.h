@@ -17,6 +17,8 @@ struct ir_expr *codegen_offset(struct arena *arena, const struct ir_entry *entry
                                struct ir_expr **indices, uint32_t count, bool is_flat);
 // Elements that a shared or local array takes: up to the last one that its strides reach. 0: not constant.
 uint64_t codegen_element_count(const struct ir_mem *mem);
+// Blocks of the entry that a multiprocessor must be able to hold: at least 1, at most what 2048 threads make.
+uint32_t codegen_blocks(const struct ir_entry *entry);
 // Bytes that the first element of an object is aligned to.
 uint32_t codegen_alignment(const struct ir_mem *mem);
 

@@ -473,3 +473,11 @@ struct list ir_clone_block(struct ir_kernel *kernel, const struct list *block) {
   for (uint32_t i = 0; i < cloned.count; i++) list_at(&cloned, struct ir_var, i)->subst = NULL;
   return copy;
 }
+
+enum cache_hint ir_hint_of(const struct ir_entry *entry, const struct ir_mem *mem) {
+  for (uint32_t i = 0; i < entry->hints.count; i++) {
+    const struct ir_hint *hint = entry->hints.at[i];
+    if (hint->mem == mem) return hint->hint;
+  }
+  return CACHE_NORMAL;
+}

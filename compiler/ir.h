@@ -142,6 +142,8 @@ enum { UNROLL_VECTOR = 1u << 30 };
 enum allreduce_form { FORM_AUTO, FORM_SHUFFLE, FORM_TREE };
 // INC: 0 where it was at least `value`, else one more.
 enum ir_atomic { ATOMIC_ADD, ATOMIC_MIN, ATOMIC_MAX, ATOMIC_AND, ATOMIC_OR, ATOMIC_XOR, ATOMIC_INC, ATOMIC_COUNT };
+// How caches are to keep what an access of a tensor touches. STREAMING: read once; NO_ALLOCATE: not in the first level.
+enum cache_hint { CACHE_NORMAL, CACHE_EVICT_FIRST, CACHE_EVICT_LAST, CACHE_NO_ALLOCATE, CACHE_STREAMING, CACHE_COUNT };
 // How the values of blocks become one.
 enum combine_form { COMBINE_AUTO, COMBINE_LAST_BLOCK, COMBINE_FLAG, COMBINE_SECOND_KERNEL, COMBINE_ATOMIC, COMBINE_COUNT };
 
@@ -230,6 +232,8 @@ enum ir_directive_kind { DIRECTIVE_SPLIT_BY, DIRECTIVE_SPLIT_INTO, DIRECTIVE_FUS
                          DIRECTIVE_UNROLL, DIRECTIVE_VECTORIZE, DIRECTIVE_ALLREDUCE, DIRECTIVE_JOIN,
                          DIRECTIVE_REGISTERS, // names[0]: a tensor; axes[0]: where it is kept
                          DIRECTIVE_COMBINE,
+                         DIRECTIVE_CACHE,     // names[0]: a tensor
+                         DIRECTIVE_BLOCKS,    // factor: how many
                          // names: a tensor and the stage that fills its copy; axes[0]: inside which axis, axes[1], if there:
                          // along which a unit lies; numbers: enum ir_shared_number
                          DIRECTIVE_SHARED,
@@ -247,7 +251,13 @@ struct ir_directive {
   enum ir_bind bind;
   enum allreduce_form form;
   enum combine_form combine;
+  enum cache_hint hint;
   struct list numbers;    // uintptr_t
+};
+
+struct ir_hint {
+  struct ir_mem *mem; // a tensor
+  enum cache_hint hint;
 };
 
 // A condition of a launch with the message that its failure gives.
@@ -271,6 +281,8 @@ struct ir_entry {
   struct list directives; // struct ir_directive
   struct list axes;       // struct ir_axis
   struct list stages;     // struct ir_stage
+  struct list hints;      // struct ir_hint, one a tensor at most
+  uint32_t blocks;        // at least so many blocks of it run on a multiprocessor at once; 0: 1
   uint32_t block[3];      // threads; 0 until pass `nest`
   struct ir_expr *grid[3]; // extents of the logical block axes, i64 over sizes; NULL until `nest`
   struct list memory;      // struct ir_mem: shared and local, and parts of the workspace in the order in which they lie there
@@ -345,6 +357,9 @@ void ir_inline(struct ir_kernel *kernel, const struct ir_function *function, str
 
 // A copy of a statement list whose variables are new (memory objects are shared). Variables with `subst` set are replaced along.
 struct list ir_clone_block(struct ir_kernel *kernel, const struct list *block);
+
+// What the entry's schedule says of the accesses of an object.
+enum cache_hint ir_hint_of(const struct ir_entry *entry, const struct ir_mem *mem);
 
 // A fact of a tensor as the launch sees it (DIM, STRIDE, ADDRESS), i64; only in expressions of the plan (sizes,
 // requirements, `when`, assumptions, grid).

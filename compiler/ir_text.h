@@ -18,6 +18,7 @@ extern const char *const ir_directive_names[DIRECTIVE_COUNT];
 extern const char *const ir_stmt_names[IR_STMT_KINDS];
 extern const char *const ir_atomic_names[ATOMIC_COUNT];
 extern const char *const ir_combine_names[COMBINE_COUNT];
+extern const char *const ir_hint_names[CACHE_COUNT];
 
 // The type that an operation has unless another one is spelled behind it: by its rule, from its operands.
 enum type ir_inferred_type(enum op op, struct ir_expr *const *args, uint32_t count, const struct ir_mem *mem);

@@ -298,6 +298,7 @@ static void print_directive(struct printer *p, const struct ir_directive *direct
   if (directive->bind != BIND_SERIAL) text_printf(p->out, " bind %s", ir_bind_names[directive->bind]);
   if (directive->form != FORM_AUTO) text_printf(p->out, " form %s", ir_form_names[directive->form]);
   if (directive->combine != COMBINE_AUTO) text_printf(p->out, " combine %s", ir_combine_names[directive->combine]);
+  if (directive->hint != CACHE_NORMAL) text_printf(p->out, " hint %s", ir_hint_names[directive->hint]);
   for (uint32_t i = 0; i < directive->numbers.count; i++)
     text_printf(p->out, "%s%" PRIuPTR "%s", i ? ", " : " numbers (", (uintptr_t)directive->numbers.at[i],
                 i + 1 == directive->numbers.count ? ")" : "");
@@ -453,6 +454,17 @@ static void print_entry(struct printer *p, const struct ir_entry *entry) {
   }
   for (uint32_t i = 0; i < entry->assumptions.count; i++)
     print_condition(p, "assume", list_at(&entry->assumptions, struct ir_requirement, i));
+  for (uint32_t i = 0; i < entry->hints.count; i++) {
+    const struct ir_hint *hint = list_at(&entry->hints, struct ir_hint, i);
+    begin_line(p);
+    text_puts(p->out, "cache ");
+    print_name(p, hint->mem->name);
+    text_printf(p->out, " %s\n", ir_hint_names[hint->hint]);
+  }
+  if (entry->blocks) {
+    begin_line(p);
+    text_printf(p->out, "blocks %u\n", entry->blocks);
+  }
   for (uint32_t i = 0; i < entry->directives.count; i++)
     print_directive(p, list_at(&entry->directives, struct ir_directive, i));
   for (uint32_t i = 0; i < entry->axes.count; i++) print_axis(p, list_at(&entry->axes, struct ir_axis, i));

@@ -32,6 +32,10 @@ const char *const ir_atomic_names[] = {
     [ATOMIC_ADD] = "add", [ATOMIC_MIN] = "min", [ATOMIC_MAX] = "max", [ATOMIC_AND] = "and",
     [ATOMIC_OR] = "or",   [ATOMIC_XOR] = "xor", [ATOMIC_INC] = "inc",
 };
+const char *const ir_hint_names[] = {
+    [CACHE_NORMAL] = "normal",           [CACHE_EVICT_FIRST] = "evict_first", [CACHE_EVICT_LAST] = "evict_last",
+    [CACHE_NO_ALLOCATE] = "no_allocate", [CACHE_STREAMING] = "streaming",
+};
 const char *const ir_combine_names[] = {
     [COMBINE_AUTO] = "auto",
     [COMBINE_LAST_BLOCK] = "last_block",
@@ -46,7 +50,8 @@ const char *const ir_directive_names[] = {
     [DIRECTIVE_BIND] = "bind",           [DIRECTIVE_UNROLL] = "unroll",
     [DIRECTIVE_VECTORIZE] = "vectorize", [DIRECTIVE_ALLREDUCE] = "allreduce",
     [DIRECTIVE_JOIN] = "join",           [DIRECTIVE_REGISTERS] = "registers",
-    [DIRECTIVE_COMBINE] = "combine",
+    [DIRECTIVE_COMBINE] = "combine",     [DIRECTIVE_CACHE] = "cache",
+    [DIRECTIVE_BLOCKS] = "blocks",
     [DIRECTIVE_SHARED] = "shared",
 };
 

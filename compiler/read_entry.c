@@ -103,6 +103,7 @@ static struct ir_directive *read_directive(struct reader *r) {
   directive->bind = read_bind(r);
   directive->form = read_form(r);
   directive->combine = read_combine(r);
+  if (read_accept_word(r, "hint")) directive->hint = (enum cache_hint)read_choice(r, ir_hint_names, CACHE_COUNT, "a hint");
   read_numbers(r, &directive->numbers);
   directive->range = read_range(r);
   return directive;
@@ -258,6 +259,13 @@ static void read_entry_item(struct reader *r, struct ir_entry *entry, struct lis
     list_push(r->arena, &entry->assumptions, read_condition(r));
   } else if (read_accept_word(r, "directive")) {
     list_push(r->arena, &entry->directives, read_directive(r));
+  } else if (read_accept_word(r, "cache")) {
+    struct ir_hint *hint = arena_new(r->arena, struct ir_hint);
+    hint->mem = read_known_mem(r);
+    hint->hint = (enum cache_hint)read_choice(r, ir_hint_names, CACHE_COUNT, "a hint");
+    list_push(r->arena, &entry->hints, hint);
+  } else if (read_accept_word(r, "blocks")) {
+    entry->blocks = read_uint(r, "a number of blocks");
   } else if (read_accept_word(r, "axis")) {
     list_push(r->arena, &entry->axes, read_axis(r, extents));
   } else if (read_accept_word(r, "stage")) {
@@ -277,7 +285,7 @@ static void read_entry_item(struct reader *r, struct ir_entry *entry, struct lis
   } else {
     read_expected(
         r,
-        "a part of an entry (when, assume, directive, axis, stage, block, grid, shared, local, body) or '}'");
+        "a part of an entry (when, assume, cache, blocks, directive, axis, stage, block, grid, shared, local, global, body) or '}'");
   }
 }
 

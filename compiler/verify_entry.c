@@ -238,6 +238,12 @@ void verify_entry(struct verifier *v, const struct ir_entry *entry, bool is_firs
   if (entry->when) verify_typed(v, entry->when, PLACE_PLAN, TYPE_BOOL, "'when'");
   for (uint32_t i = 0; i < entry->assumptions.count; i++)
     verify_condition(v, list_at(&entry->assumptions, struct ir_requirement, i), "an assumption");
+  if (entry->blocks > 32) verify_fault(v, v->range, "%u blocks a multiprocessor", entry->blocks);
+  for (uint32_t i = 0; i < entry->hints.count; i++) {
+    const struct ir_hint *hint = list_at(&entry->hints, struct ir_hint, i);
+    if (!hint->mem || hint->mem->space != SPACE_GLOBAL || hint->mem->workspace || hint->hint >= CACHE_COUNT)
+      verify_fault(v, v->range, "a hint of no known kind, or for no tensor");
+  }
   switch (entry->level) {
   case LEVEL_STAGES: check_stages_level(v, entry); break;
   case LEVEL_PROGRAM: check_program_level(v, entry); break;

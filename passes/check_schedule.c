@@ -281,8 +281,22 @@ static bool check_directive(struct checker *c, const struct ast_directive *sourc
     list_push(c->arena, &directive->names, (void *)symbol->mem->name);
     return true;
   }
-  case AST_CACHE: return unsupported(c, source, "cache");
-  case AST_BLOCKS: return unsupported(c, source, "blocks");
+  case AST_CACHE: {
+    const struct ast_name *name = source->names.at[0];
+    struct symbol *symbol = check_find(c, name->text);
+    if (!symbol || symbol->kind != SYMBOL_TENSOR) {
+      diag_error(c->diag, ERROR_NOT_A_VALUE, name->range, "'cache' takes a tensor, and '%s' is none", name->text);
+      return false;
+    }
+    directive = add_directive(c, DIRECTIVE_CACHE, source);
+    list_push(c->arena, &directive->names, (void *)symbol->mem->name);
+    for (uint32_t i = CACHE_EVICT_FIRST; i < CACHE_COUNT; i++)
+      if (strcmp(source->word.text, ir_hint_names[i]) == 0) directive->hint = (enum cache_hint)i;
+    return true;
+  }
+  case AST_BLOCKS:
+    directive = add_directive(c, DIRECTIVE_BLOCKS, source);
+    return set_factor(c, directive, source->value);
   case AST_JOIN:
     directive = add_directive(c, DIRECTIVE_JOIN, source);
     for (uint32_t i = 0; i < source->names.count; i++) {

@@ -637,6 +637,31 @@ static bool apply_combine(struct scheduler *s, const struct ir_directive *direct
   return found;
 }
 
+static bool apply_cache(struct scheduler *s, const struct ir_directive *directive) {
+  struct ir_hint *hint = arena_new(s->arena, struct ir_hint);
+  hint->hint = directive->hint;
+  for (uint32_t i = 0; i < s->kernel->tensors.count; i++)
+    if (strcmp(list_at(&s->kernel->tensors, struct ir_mem, i)->name, directive->names.at[0]) == 0) hint->mem = s->kernel->tensors.at[i];
+  if (hint->mem && ir_hint_of(s->entry, hint->mem) == CACHE_NORMAL) {
+    list_push(s->arena, &s->entry->hints, hint);
+    return true;
+  }
+  diag_error(s->diag, ERROR_DIRECTIVE, directive->range, hint->mem ? "'%s' has a hint already" : "no tensor is named '%s'", (const char *)directive->names.at[0]);
+  return false;
+}
+
+static bool apply_blocks(struct scheduler *s, const struct ir_directive *directive) {
+  enum { MOST = 32 };
+  bool is_legal = ir_is_const(directive->factor) && directive->factor->integer <= MOST;
+  if (is_legal && !s->entry->blocks) {
+    s->entry->blocks = (uint32_t)directive->factor->integer;
+    return true;
+  }
+  if (is_legal) diag_error(s->diag, ERROR_DIRECTIVE, directive->range, "'blocks' is given twice");
+  else diag_error(s->diag, ERROR_EXTENT, directive->range, "'blocks' takes a constant from 1 to %d", MOST);
+  return false;
+}
+
 static bool apply_vectorize(struct scheduler *s, const struct ir_directive *directive) {
   for (uint32_t n = 0; n < directive->axes.count; n++) {
     struct list axes = {0};
@@ -667,6 +692,8 @@ static bool apply(struct scheduler *s, const struct ir_directive *directive) {
   case DIRECTIVE_ALLREDUCE: return apply_allreduce(s, directive);
   case DIRECTIVE_VECTORIZE: return apply_vectorize(s, directive);
   case DIRECTIVE_COMBINE: return apply_combine(s, directive);
+  case DIRECTIVE_CACHE: return apply_cache(s, directive);
+  case DIRECTIVE_BLOCKS: return apply_blocks(s, directive);
   case DIRECTIVE_JOIN: return schedule_join(s->context, s->entry, directive);
   case DIRECTIVE_REGISTERS: return schedule_registers(s->context, s->kernel, s->entry, directive);
   case DIRECTIVE_SHARED: return schedule_shared(s->context, s->kernel, s->entry, directive);
