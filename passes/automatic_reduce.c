@@ -100,7 +100,7 @@ static int spread(const struct chooser *c, int most, int rows_each) {
 
 static enum class class_of_length(const struct chooser *c) {
   int64_t loads = divide_up(c->length, c->vector), bytes = c->length * c->bytes;
-  if (c->length * c->vector <= 1) return CLASS_ROWS;
+  if (c->length * c->vector <= 1 || (bytes < LINE && c->bytes < 4)) return CLASS_ROWS; // narrow elements: loads of one are too many
   if (bytes <= 2 * LINE && (c->vector > 1 || choose_lanes(loads, false) == 1)) return CLASS_ROWS;
   if (c->vector == 1 && choose_lanes(loads, false) == 1) return CLASS_ROWS;
   if (choose_lanes(loads, c->vector > 1) < 32) return CLASS_GROUP;
@@ -116,10 +116,11 @@ static void known_rows(struct chooser *c, struct rows_form *form) {
   if (c->stages || loads > 16) form->rows = 1;
   bool is_small = c->rows >= 0 && c->rows < (int64_t)NOMINAL_SMS * 256 * form->rows;
   if (is_small) form->rows = 1, form->groups = at_most(power_above(c->rows / NOMINAL_SMS), 256) < 32 ? 32 : at_most(power_above(c->rows / NOMINAL_SMS), 256);
-  int side = (int)(c->length * c->bytes) < LINE ? LINE / power_below(c->bytes * c->length) : 1;
+  int side = 1; // rows that are whole loads
+  while (side < 16 && side * c->length * c->bytes % LINE) side *= 2;
   if (!is_small && c->length * c->bytes < LINE && !c->row.outer.count && (c->rows < 0 || c->rows % side == 0) && c->view.common.count && !c->view.is_dependent) {
     form->are_neighbours = true;
-    form->rows = c->length * c->bytes * side == LINE ? 2 * side : side;
+    form->rows = c->length * c->bytes * side == LINE && side < 16 ? 2 * side : side;
     if (c->rows >= 0 && c->rows % form->rows) form->rows = side;
     form->vector = 1;
     form->reason = say(c, "%s elements a row, fewer than 16 bytes: a thread takes %d neighbouring rows", c->length_text, form->rows);

@@ -38,6 +38,13 @@ static bool is_aligned(const struct view *view, const struct view_access *access
     if (!stride.is_valid || !poly_linear(facts, rest, list_at(&fused->inner, struct ir_axis, i)->var, &stride, &left)) return false;
     rest = left;
   }
+  const struct list *axes[] = {&view->common, &access->stage->own};
+  for (uint32_t l = 0; l < 2; l++)
+    for (uint32_t i = 0; i < axes[l]->count; i++) { // an axis of one iteration moves nothing
+      struct ir_axis *axis = axes[l]->at[i];
+      struct poly stride, left;
+      if (view_count(axis) == 1 && poly_linear(facts, rest, axis->var, &stride, &left)) rest = left;
+    }
   for (uint32_t i = 0; i < rest.count; i++) {
     bool is_of_axes_alone = true; // a term with a size in it is a stride, and assumed to be a multiple
     struct poly one = {true, 1, &rest.terms[i]};
@@ -283,6 +290,10 @@ static int64_t write_row(struct writer *w, int space, const struct rows_form *fo
   }
   int64_t reach = (int64_t)vector * form->lanes;
   bool is_bounded = form->flight == 0 && !mentions_axis(list_at(&fused.inner, struct ir_axis, 0)->extent);
+  if (form->are_neighbours) {
+    text_printf(w->out, "  vectorize %s;\n", rest);
+    return count;
+  }
   if (is_bounded && count >= 0) steps = (count + reach - 1) / reach;
   if (is_bounded && !form->parts && (count < 0 || steps <= 64)) {
     if (steps != 1) text_printf(w->out, "  unroll %s;\n", rest);
