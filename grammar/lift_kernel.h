@@ -50,6 +50,7 @@ struct lift_symbol {
   const char *name; // in the language: unique
   // Scalars
   struct ir_expr *value; // now; NULL: none that can be used
+  struct ir_expr *exact, *exact_for; // unsigned, where value == exact_for: the same without wrapping, for indices
   struct ir_var *size;   // parameters of integer type: as a size
   struct ir_var *scalar; // parameters: as a scalar
   bool is_size;          // counts in a range, a bound or an index

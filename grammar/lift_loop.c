@@ -725,9 +725,9 @@ static bool run_loop(struct lift *l, const struct host_stmt *s) {
 }
 
 static bool run_branch(struct lift *l, const struct host_stmt *s) {
-  struct ir_expr *c = lift_value(l, s->value, false);
+  struct ir_expr *asked = lift_value(l, s->value, false), *c = asked;
   if (!c) return false;
-  // Conditions stand at their statements, so that nothing that hides their lets comes between.
+  // Guards stand without lets: reductions have them in front of their bodies.
   for (struct lift_scope *scope = l->scope; scope; scope = scope->parent) c = lift_expand(l, c, &scope->items);
   struct list scalars = {0}, arrays = {0}, declared = {0};
   find_assigned(l, &s->body, &scalars, &arrays, &declared);
@@ -760,7 +760,7 @@ static bool run_branch(struct lift *l, const struct host_stmt *s) {
       a = lift_as(l, symbol->host->type, a);
       b = lift_as(l, symbol->host->type, b);
     }
-    symbol->value = ir_select(l->arena, c, a, b);
+    symbol->value = ir_select(l->arena, asked, a, b);
   }
   return ok;
 }
@@ -794,6 +794,11 @@ static bool run_scalar(struct lift *l, struct lift_symbol *symbol, const struct 
   bool is_wide = value->type == TYPE_I64 && type_is_integer(symbol->host->type) && type_bits(symbol->host->type) >= 32;
   if (!is_wide) value = lift_as(l, symbol->host->type, value);
   symbol->value = lift_named(l, symbol->host->name, value, range);
+  symbol->exact_for = NULL;
+  if (!is_wide && symbol->host->type == TYPE_U32) {
+    symbol->exact = lift_value(l, e, true);
+    symbol->exact_for = symbol->value;
+  }
   return true;
 }
 

@@ -174,7 +174,7 @@ static struct ir_expr *variable(struct lift *l, const struct host_expr *e, bool 
   }
   if (symbol->host->is_parameter) return ir_ref(l->arena, symbol->scalar);
   if (!symbol->value) lift_refuse(l, e->range, NULL, "'%s' is used %s", e->var->name, symbol->no_value ? symbol->no_value : "before it has a value");
-  return symbol->value;
+  return is_index && symbol->value && symbol->exact_for == symbol->value ? symbol->exact : symbol->value;
 }
 
 static struct ir_expr *operation(struct lift *l, const struct host_expr *e, bool is_index) {

@@ -140,7 +140,7 @@ def parse(path, update):
                     refuse(case.line, f'"{case.title}": cannot read the count "{line}"')
         for s in case.all('needs'):
             for line in s.words():
-                if not re.fullmatch(r'llvm [0-9]+|[a-z]+', line):
+                if not re.fullmatch(r'llvm [0-9]+|[a-z-]+', line):
                     refuse(case.line, f'"{case.title}": unknown need "{line}"')
     return comment, cases
 
@@ -320,7 +320,8 @@ def is_there(need, options):
     if need.startswith('llvm '):
         return need == f'llvm {options.llvm}'
     homes = [os.path.join(os.environ[k], 'bin') for k in ('CUDA_HOME', 'CUDA_PATH') if k in os.environ]
-    return shutil.which(need) or any(shutil.which(need, path=home) for home in homes)
+    beside = os.path.dirname(os.path.abspath(options.redc))
+    return shutil.which(need) or shutil.which(need, path=beside) or any(shutil.which(need, path=home) for home in homes)
 
 
 def run_file(path, options):
