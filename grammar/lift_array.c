@@ -1,6 +1,34 @@
 // redc lift: elements of arrays. What is read after it was written is what was written; what is written twice is written once.
 #include "grammar/lift_kernel.h"
 
+// What an index must not have in it.
+struct index_faults {
+  const struct ir_var *carried; // a value of the middle of a loop
+  bool has_product;             // of two axes
+};
+
+static bool is_axis(const struct ir_var *var, const void *state) {
+  (void)state;
+  return var->kind == VAR_AXIS;
+}
+
+static void visit_index(struct ir_expr *e, void *state) {
+  struct index_faults *faults = state;
+  if (e->op == OP_VAR && e->var->kind == VAR_MUTABLE) faults->carried = e->var;
+  if (e->op == OP_MUL && lift_mentions(e->args[0], is_axis, NULL) && lift_mentions(e->args[1], is_axis, NULL)) faults->has_product = true;
+}
+
+static bool check_index(struct lift *l, const struct host_expr *e, struct ir_expr *index) {
+  struct index_faults faults = {0};
+  ir_visit_expr(index, visit_index, &faults);
+  if (l->finds_shapes) return true;
+  if (faults.carried)
+    lift_refuse(l, e->range, "compute the index from the loops' variables", "an index of '%s' uses what '%s' holds in the middle of a loop (carried dependence)", e->var->name, faults.carried->label);
+  else if (faults.has_product)
+    lift_refuse(l, e->range, "indices are sums of loop variables times constants or sizes", "an index of '%s' multiplies loop variables (not affine)", e->var->name);
+  return !l->is_refused;
+}
+
 bool lift_access(struct lift *l, const struct host_expr *e, struct list *indices) {
   struct lift_symbol *array = e->var->symbol;
   array->is_accessed = true;
@@ -11,6 +39,7 @@ bool lift_access(struct lift *l, const struct host_expr *e, struct list *indices
       lift_refuse(l, e->range, NULL, "an index of '%s' is no integer", e->var->name);
       return false;
     }
+    if (!check_index(l, e, index)) return false;
     list_push(l->arena, indices, index);
   }
   if (!e->var->is_pointer) return true;

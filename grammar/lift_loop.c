@@ -447,6 +447,11 @@ static bool may_meet(struct lift *l, struct lift_scope *child, const struct lift
   for (uint32_t i = 0; i < store->item->indices.count; i++) {
     struct ir_expr *a = lift_replace(l, store->item->indices.at[i], &vars, &values), *b = entry->indices.at[i];
     if (prove_less(&facts, a, b) || prove_less(&facts, b, a)) return false;
+    // factor * axis + rest on both sides: the same element only in the same iteration.
+    struct poly c, d, rest, other_rest;
+    int64_t factor;
+    bool is_linear = poly_linear(&facts, poly_of(&facts, a), axis->var, &c, &rest) && poly_linear(&facts, poly_of(&facts, b), other->var, &d, &other_rest);
+    if (is_linear && poly_equal(&facts, c, d) && poly_is_constant(c, &factor) && factor && poly_equal(&facts, rest, other_rest)) return false;
   }
   return true;
 }

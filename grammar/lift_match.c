@@ -36,6 +36,24 @@ static bool match_operator(struct lift *l, struct ir_expr *now, const struct ir_
   }
 }
 
+static bool match(struct lift *l, struct ir_expr *now, const struct ir_var *old, struct lift_step *step, const char **advice, int depth);
+
+// (old op x) op y, which is old op (x op y) where the operation is associative: not for floats, unless they may be reassociated.
+static bool match_chain(struct lift *l, struct ir_expr *now, const struct ir_var *old, struct lift_step *step, const char **advice, int depth) {
+  if (now->count != 2 || (now->op != OP_ADD && now->op != OP_SUB && now->op != OP_MUL && now->op != OP_AND && now->op != OP_OR && now->op != OP_XOR)) return false;
+  bool is_left = ir_mentions(now->args[0], old);
+  struct ir_expr *inner = now->args[is_left ? 0 : 1], *other = now->args[is_left ? 1 : 0];
+  enum op op = now->op == OP_SUB ? OP_ADD : now->op;
+  if (ir_mentions(other, old) || (now->op == OP_SUB && !is_left)) return false;
+  if (!match(l, inner, old, step, advice, depth + 1) || step->op != op || step->guard || step->is_last) return false;
+  if (type_is_float(now->type) && !l->reassociates) {
+    *advice = "make it one step, s += x + y, or give --reassociate";
+    return false;
+  }
+  step->operand = ir_binary(l->arena, now->op, step->operand, other);
+  return true;
+}
+
 // select(compare(x, old), x, old) in its four spellings.
 static bool match_compare(struct ir_expr *now, const struct ir_var *old, struct lift_step *step, const char **advice) {
   struct ir_expr *c = now->args[0];
@@ -104,9 +122,7 @@ static bool match(struct lift *l, struct ir_expr *now, const struct ir_var *old,
   }
   if (now->op != OP_SELECT) {
     if (now->op == OP_DIV && is_ref(now->args[0], old)) *advice = "multiply the divisors, and divide once behind the loop";
-    if ((now->op == OP_ADD || now->op == OP_SUB || now->op == OP_MUL) && type_is_float(now->type))
-      *advice = "add in one step: s += x + y, not s = s + x + y";
-    return false;
+    return match_chain(l, now, old, step, advice, depth);
   }
   if (match_compare(now, old, step, advice)) return !*advice || l->reassociates;
   struct ir_expr *c = now->args[0];
