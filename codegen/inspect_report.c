@@ -177,6 +177,12 @@ static void json_collective(struct text *out, const struct inspect_collective *o
     text_puts(out, ", \"mask\": ");
     json_string(out, one->mask_text);
   }
+  if (one->has_sources) {
+    text_puts(out, ", \"sources\": [");
+    for (int lane = 0; lane < INSPECT_WARP; lane++)
+      text_printf(out, one->sources[lane] < 0 ? "%snull" : "%s%" PRId32, lane ? ", " : "", one->sources[lane]);
+    text_puts(out, "]");
+  }
   text_printf(out, ", \"known\": %s, \"warps\": [", one->is_known ? "true" : "false");
   for (uint32_t w = 0; w < one->warp_count; w++)
     text_printf(out, "%s{\"mask\": %" PRIu32 ", \"arrived\": %" PRIu32 "}", w ? ", " : "", one->masks[w], one->arrived[w]);

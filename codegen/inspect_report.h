@@ -47,6 +47,8 @@ struct inspect_collective {
   uint32_t warp_count;
   uint32_t masks[INSPECT_MAX_WARPS];   // of the lowest lane that arrives
   uint32_t arrived[INSPECT_MAX_WARPS]; // the lanes that execute it
+  bool has_sources;                    // a shuffle whose offsets are known in warp 0
+  int32_t sources[INSPECT_WARP];       // the lane that each lane of warp 0 reads; -1: takes no part
 };
 
 struct inspect_loop {

@@ -519,6 +519,29 @@ static void check_collective(struct run *run, const struct cuda_expr *call, cons
     }
 }
 
+// The lanes that the lanes of warp 0 read.
+static void find_sources(struct run *run, const struct cuda_expr *call, struct value *const *operands, const uint8_t *mask) {
+  static const char *const names[] = {"__shfl_sync", "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync"};
+  struct inspect_collective *collective = collective_of(run, call);
+  int form = 0;
+  while (form < 4 && strcmp(call->name, names[form]) != 0) form++;
+  if (form == 4 || call->operand_count < 3 || collective->has_sources) return;
+  collective->has_sources = true;
+  for (int lane = 0; lane < INSPECT_WARP; lane++) {
+    collective->sources[lane] = -1;
+    if ((uint32_t)lane >= run->threads || !mask[lane]) continue;
+    struct cell offset = value_cell(operands[2], (uint32_t)lane), width = {32, 0};
+    if (call->operand_count > 3) width = value_cell(operands[3], (uint32_t)lane);
+    if (offset.symbol || width.symbol || width.c < 1 || width.c > 32) {
+      collective->has_sources = false;
+      return;
+    }
+    int first = lane / (int)width.c * (int)width.c, by = (int)(offset.c & 31);
+    int source = form == 0 ? first + by % (int)width.c : form == 1 ? lane - by : form == 2 ? lane + by : lane ^ by;
+    collective->sources[lane] = source < first || source >= first + (int)width.c ? lane : source;
+  }
+}
+
 // --- Calls
 
 static struct value *call_function(struct run *run, const struct cuda_expr *call, struct value *const *operands, const uint8_t *mask) {
@@ -550,6 +573,7 @@ static struct value *evaluate_call(struct run *run, const struct cuda_expr *call
     const struct value *masks = rule->takes_mask && call->operand_count ? operands[0] : NULL;
     if (rule->takes_mask && call->operand_count) collective_of(run, call)->mask_text = inspect_text(run->diag, call->operands[0]->range);
     if (!is_empty(run, mask)) check_collective(run, call, rule, masks, mask);
+    find_sources(run, call, operands, mask);
     if (rule->is_block && strcmp(call->name, "__syncthreads") != 0) return value_unknown(&run->values);
     return rule->gives_mask ? flagged(run, value_varying(&run->values), VALUE_VOTE, call->range) : value_varying(&run->values);
   }

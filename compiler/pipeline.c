@@ -369,6 +369,11 @@ static bool generate_header(struct compilation *c, struct pass_context *context,
   return ok;
 }
 
+bool compilation_emit_cuda(struct compilation *c, struct text *out, struct list *lines) {
+  struct pass_context context = make_context(c);
+  return codegen_cuda(&context, out, lines);
+}
+
 // Code or text of one kind, with its time.
 static bool generate(struct compilation *c, enum emit_kind kind, struct text *out) {
   struct pass_context context = make_context(c);

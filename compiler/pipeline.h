@@ -67,6 +67,9 @@ bool compilation_lower(struct compilation *c);
 // Appends the output to `out`. AST needs a parse; IR a check; the others a lowering by all passes.
 bool compilation_emit(struct compilation *c, enum emit_kind kind, struct text *out);
 
+// CUDA with the range that each line comes from: struct range, in the arena; line 0: no origin.
+bool compilation_emit_cuda(struct compilation *c, struct text *out, struct list *lines);
+
 // Makes the launch plan of the lowered kernels: the one that stands as comments in front of the PTX. `plan`
 // is of plan_init; the caller destroys it either way.
 bool compilation_plan(struct compilation *c, struct plan *plan);
