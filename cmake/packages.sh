@@ -2,7 +2,7 @@
 # POSIX sh.
 
 RED_BUILD_PACKAGES="cmake ninja-build gcc g++ libc6-dev flex bison llvm-19-dev zlib1g-dev libzstd-dev"
-RED_TEST_PACKAGES="python3 pkg-config libcriterion-dev clang libclang-rt-dev libclang-19-dev libclang-cpp19-dev"
+RED_TEST_PACKAGES="python3 pkg-config libcriterion-dev clang libclang-rt-dev libclang-19-dev libclang-cpp19-dev chromium"
 
 # Does dpkg know the package as installed?
 red_has_package() {

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""redc inspect on kernels that are wrong and on their right twins: kernels.py --redc build/redc
+
+In tests/inspect/kernels/*.cu, a comment `// expect: KIND` ends each line on which exactly that must be found; nothing else may be
+found anywhere. The first line gives the options. The CUDA that red prints for every example must have no finding but of speed.
+"""
+import argparse
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+SPEED = {'uncoalesced', 'bank-conflict'}
+
+
+def found_by(redc, arguments):
+    run = subprocess.run([redc, 'inspect', '--json', *arguments], cwd=ROOT, capture_output=True, text=True)
+    if run.returncode:
+        return None, run.stderr
+    kernels = json.loads(run.stdout)['kernels']
+    return {(finding['line'], finding['kind']) for kernel in kernels for finding in kernel['findings']}, ''
+
+
+def check_file(redc, path):
+    with open(path, encoding='utf-8') as file:
+        lines = file.read().splitlines()
+    expected = {(number, kind) for number, line in enumerate(lines, 1) for kind in re.findall(r'// expect: (\S+)', line)}
+    options = re.match(r'// options: (.*)', lines[0])[1].split()
+    found, error = found_by(redc, [*options, path])
+    if found is None:
+        return [f'{path}: {error}']
+    wrong = [f'{path}:{line}: {kind} was not found' for line, kind in sorted(expected - found)]
+    return wrong + [f'{path}:{line}: {kind} was found' for line, kind in sorted(found - expected)]
+
+
+def check_example(redc, path):
+    """The options that the example's own comments give it, over all its kernels."""
+    with open(path, encoding='utf-8') as file:
+        text = file.read()
+    commands = re.findall(r'^// redc (\S+\.red.*)$', text, re.M)
+    options = []
+    for command in commands[:1]:
+        options = [word for pair in re.findall(r'-D (\S+)', command) for word in ('-D', pair)]
+    found, error = found_by(redc, [path, *options])
+    if found is None:
+        return [f'{path}: {error}']
+    return [f'{path}: line {line} of its CUDA: {kind}' for line, kind in sorted(found) if kind not in SPEED]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--redc', default=os.path.join(ROOT, 'build', 'redc'))
+    redc = os.path.abspath(parser.parse_args().redc)
+    if not os.path.exists(os.path.join(os.path.dirname(redc), 'redc-clang')):
+        print('skipped: redc-clang was not built')
+        return 77
+    passed = failed = 0
+    checks = [(check_file, (redc, path)) for path in sorted(glob.glob(os.path.join(HERE, 'kernels', '*.cu')))]
+    checks += [(check_example, (redc, path)) for path in sorted(glob.glob(os.path.join(ROOT, 'examples', '*.red')))]
+    for check, arguments in checks:
+        wrong = check(*arguments)
+        failed += bool(wrong)
+        passed += not wrong
+        for line in wrong:
+            print(line)
+    print(f'{passed} passed, {failed} failed')
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
