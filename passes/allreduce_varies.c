@@ -16,7 +16,8 @@ uint32_t allreduce_varies(const struct ir_entry *entry, const struct ir_expr *e)
   if (e->op == OP_THREAD) return entry->block[e->dimension] > 1 ? 1u << e->dimension : 0;
   if (op_is_collective(e->op)) return wide_axes(entry);
   bool is_memory = e->op == OP_LOAD || e->op == OP_LOAD_FLAT;
-  if (is_memory && (e->mem->space != SPACE_GLOBAL || e->mem->is_output)) return wide_axes(entry);
+  // a shared word at one place is one value to all threads: a write between their reads would be a race, which pass prove refuses
+  if (is_memory && (e->mem->space == SPACE_LOCAL || e->mem->is_output)) return wide_axes(entry);
   for (uint32_t i = 0; i < e->count; i++) axes |= allreduce_varies(entry, e->args[i]);
   return axes;
 }

@@ -6,7 +6,7 @@
 #include "passes/automatic_write.h"
 #include "passes/stage.h"
 
-enum { THREADS = 256, MOST_FLIGHT = 4, BLOCKS = 4 * 132 }; // as many blocks as keep a large device busy
+enum { THREADS = 256, MOST_FLIGHT = 4, BLOCKS = 4 * 132, LAST_BYTES = 64 << 20, LAST_MOST = 512 << 20 }; // BLOCKS: as many blocks as keep a large device busy
 
 // Loads a thread: several where that leaves enough blocks.
 static int choose_flight(int64_t count, int vector) {
@@ -26,6 +26,9 @@ static void write_flat(struct view *view, const struct fused *fused, int vector,
   struct arena *arena = view->a->arena;
   int64_t count = view_product(&fused->inner);
   struct map_form form = {.name = name, .when = when, .vector = vector, .flight = choose_flight(count, vector), .fused = fused};
+  int64_t bytes = view_product(&view->common);
+  if (bytes > 0 && bytes < (int64_t)1 << 40) bytes *= type_bytes(view->main->mem->type);
+  if (bytes >= LAST_BYTES && bytes <= LAST_MOST) form.cache = "evict_last"; // measured: 1.2 of 67.4 us of a copy of 128 MiB
   form.reason = arena_printf(arena, "neighbours in memory: %d element%s a load, %d load%s a thread, all in flight", vector, vector > 1 ? "s" : "", form.flight, form.flight > 1 ? "s" : "");
   write_map(view, &form);
 }

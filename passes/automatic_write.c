@@ -239,6 +239,26 @@ static void write_registers(struct writer *w, const char *at, int64_t elements) 
   }
 }
 
+// How caches keep tensors of which each element is read once.
+static void write_cache(struct writer *w, const char *hint) {
+  const struct list *tensors = &w->view->a->kernel->tensors;
+  for (uint32_t i = 0; i < tensors->count && hint; i++) {
+    const struct ir_mem *mem = tensors->at[i];
+    bool is_once = false;
+    for (uint32_t k = 0; k < w->view->accesses.count; k++) {
+      const struct view_access *access = w->view->accesses.at[k];
+      if (access->mem != mem) continue;
+      is_once = !is_once && !access->is_store && moves_along_all(w->view, mem);
+      for (uint32_t o = 0; o < access->stage->own.count && is_once; o++) {
+        struct poly stride = view_stride(w->view, access, access->stage->own.at[o]);
+        is_once = stride.is_valid && !poly_is_zero(stride);
+      }
+      if (!is_once) break;
+    }
+    if (is_once) text_printf(w->out, "  cache %s by %s;\n", mem->label, hint);
+  }
+}
+
 // --- Rows ------------------------------------------------------------------------------------------------------------
 
 // The kept axes onto blocks, groups of threads and rows of a thread; returns the innermost one's name, NULL where there is none.
@@ -318,6 +338,7 @@ void write_rows(struct view *view, const struct rows_form *form) {
     if (s == 0 || kept > elements) elements = kept;
   }
   if (at && elements && form->rows == 1) write_registers(&w, at, elements);
+  write_cache(&w, form->cache);
   end(&w);
 }
 
@@ -376,6 +397,7 @@ void write_columns(struct view *view, const struct columns_form *form) {
     if (!is_whole || each != 1) text_printf(w.out, "  unroll %s;\n", is_whole ? loop : load);
   }
   if (element) text_printf(w.out, "  vectorize %s;\n", element);
+  write_cache(&w, form->cache);
   end(&w);
 }
 
@@ -404,6 +426,7 @@ void write_map(struct view *view, const struct map_form *form) {
   write_bind(&w, block, "block.x");
   if (batch) write_bind(&w, batch, "block.y");
   write_bind(&w, thread, "thread.x");
+  write_cache(&w, form->cache);
   end(&w);
 }
 

@@ -30,6 +30,7 @@ struct rows_form {
   int steps;          // flight 0: loads a thread at most, as `when` states it where the size of a row is not known
   bool fuse_all;      // see view_fuse
   int parts;          // split over the grid: so many blocks a multiprocessor in all; 0: not split
+  const char *cache;  // hint for tensors of which each element is read once; NULL: none
 };
 void write_rows(struct view *view, const struct rows_form *form);
 
@@ -41,6 +42,7 @@ struct columns_form {
   int threads; // threads along the reduction
   int flight;  // loads in flight a thread; 0: all of them
   int parts;   // as of a row
+  const char *cache; // as of a row
 };
 void write_columns(struct view *view, const struct columns_form *form);
 
@@ -50,6 +52,7 @@ struct map_form {
   const struct fused *fused; // of the common axes
   int vector;                // elements a load
   int flight;                // loads a thread
+  const char *cache;         // as of a row
 };
 void write_map(struct view *view, const struct map_form *form);
 
