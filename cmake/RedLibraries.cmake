@@ -10,7 +10,7 @@ function(red_shared_library name)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/runtime>)
   target_link_options(${name} PRIVATE
     -Wl,--gc-sections -Wl,--build-id -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/red.map)
-  if(NOT RED_SANITIZE AND NOT RED_FUZZ) # sanitizers are found through their symbols, and in the program
+  if(NOT RED_SANITIZE AND NOT RED_FUZZ AND NOT RED_TSAN) # sanitizers are found through their symbols, and in the program
     target_link_options(${name} PRIVATE -Wl,--exclude-libs,ALL -Wl,-z,defs)
   endif()
   set_target_properties(${name} PROPERTIES

@@ -121,6 +121,31 @@ static bool compile(struct steps *steps, struct text *out) {
          (!is_code || !options->save_temps || save_code(steps)) && !c->diag.error_count;
 }
 
+// A path as make reads it.
+static void put_path(struct text *out, const char *path) {
+  for (; *path; path++) {
+    if (*path == ' ' || *path == '#' || *path == '\\') text_puts(out, "\\");
+    if (*path == '$') text_puts(out, "$");
+    text_append(out, path, 1);
+  }
+}
+
+static bool write_depfile(const struct options *options) {
+  struct text rule = {0};
+  put_path(&rule, options->output);
+  text_puts(&rule, ":");
+  for (uint32_t i = 0; i < options->inputs.count; i++) {
+    const char *path = list_at(&options->inputs, const char, i);
+    if (strcmp(path, "-") == 0) continue;
+    text_puts(&rule, " ");
+    put_path(&rule, path);
+  }
+  text_puts(&rule, "\n");
+  bool ok = output_write(&options->compilation->diag, options->depfile, rule.data, rule.length);
+  text_free(&rule);
+  return ok;
+}
+
 // Compiles and writes. What --print-after printed comes out even where a later pass failed; the output only
 // when all went well.
 static bool compile_and_write(const struct options *options) {
@@ -134,6 +159,7 @@ static bool compile_and_write(const struct options *options) {
   if (ok && is_standard && has_code) text_append(printed, out.data, out.length);
   if (printed->length) ok &= output_write(&c->diag, "-", printed->data, printed->length);
   if (ok && !is_standard) ok = output_write(&c->diag, options->output, out.data, out.length);
+  if (ok && options->depfile) ok = write_depfile(options);
   pipeline_count(c, "write", start);
   text_free(printed);
   text_free(&out);

@@ -255,6 +255,7 @@ static bool apply(struct options *options, enum option option, const char *value
   case OPTION_EXPLAIN: c->wants_explain = true; break;
   case OPTION_PRINT_AFTER: return take_print_after(options, spelling, value);
   case OPTION_SAVE_TEMPS: options->save_temps = value; break;
+  case OPTION_DEPFILE: options->depfile = value; break;
   case OPTION_FROM:
     c->from = value;
     c->reads_ir = true;
@@ -369,6 +370,8 @@ static void choose_output(struct options *options) {
     diag_note(&c->diag, nowhere, "it may be %s; or say it with --emit", enumerate(&c->arena, emit_suffixes));
   }
   if (options->has_output && strcmp(options->output, "-") != 0) c->header_name = options->output;
+  if (options->depfile && (!options->has_output || strcmp(options->output, "-") == 0))
+    refuse(options, "--depfile needs a file to write a rule about: -o PATH");
   if (options->emit == EMIT_CUBIN && !options->has_output)
     refuse(options, "a cubin is binary: give -o PATH, or -o - for standard output");
   if (c->stop_after && options->emit != EMIT_IR && options->emit != EMIT_AST)

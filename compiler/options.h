@@ -45,6 +45,7 @@ struct options {
   enum color color;
   struct list print_after; // const char *; "each"
   const char *save_temps;  // NULL: no
+  const char *depfile;     // NULL: no
   bool time_passes;
 };
 

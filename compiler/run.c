@@ -142,7 +142,7 @@ static bool parse_command_line(struct run *run, int argc, char **argv) {
     return !c->diag.error_count;
   }
   if (run->options.action != ACTION_COMPILE || run->options.has_output || run->options.has_emit ||
-      c->stop_after || c->reads_ir || run->options.save_temps || run->options.print_after.count)
+      c->stop_after || c->reads_ir || run->options.save_temps || run->options.depfile || run->options.print_after.count)
     refuse(run, ERROR_USAGE,
            "redc run writes no code: -o, --emit, --print-after, --stop-after, --from, --save-temps and "
            "options that only "

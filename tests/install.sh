@@ -28,6 +28,20 @@ example_compiles() {
   "$prefix/bin/redc" "$prefix"/share/doc/red/examples/01-rowsum.red -D m=11 --emit=ptx -o - | grep -q '\.visible \.entry'
 }
 
+# The host program of README.md, with the flags that pkg-config gives.
+readme_example_runs() {
+  awk '/^```c$/ { on = 1; next } /^```/ { on = 0 } on' "$source/README.md" >"$scratch/rowsum.c"
+  # shellcheck disable=SC2046
+  ${CC:-cc} "$scratch/rowsum.c" $(pkg-config --cflags --libs red) -o "$scratch/rowsum"
+  LD_LIBRARY_PATH=$(pkg-config --variable=libdir red) RED_DEVICE=sim RED_CACHE_DIR="$scratch/cache" "$scratch/rowsum" >"$scratch/rowsum.out"
+  printf '55\n66\n77\n88\n' | cmp - "$scratch/rowsum.out"
+}
+
+# Only red_ symbols.
+exports_are_red() {
+  ! nm -D --defined-only "$prefix"/lib*/libred.so "$prefix"/lib*/*/libred.so 2>/dev/null | awk 'NF == 3 && $3 !~ /^red_/' | grep .
+}
+
 find_package_works() {
   mkdir "$scratch/project"
   cat >"$scratch/project/CMakeLists.txt" <<'END'
@@ -87,6 +101,8 @@ step "the installed example compiles" example_compiles
 step "find_package(red)" find_package_works
 if [ -f "$prefix/include/red.h" ]; then
   step "a host program by pkg-config" host_program_works
+  step "README's host program" readme_example_runs
+  step "exported symbols" exports_are_red
   step "red_add_kernel" add_kernel_works
   step "red from Python" python_finds_the_library
 fi

@@ -1,7 +1,8 @@
 // Many threads on one device: the same program compiled by all, kernels of all kinds launched by all, messages of each thread's own.
+//
+// A plain program, so that it runs under ThreadSanitizer: one line a test, 'N passed, N failed' last.
 #include "runtime/red.h"
 
-#include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,27 +14,32 @@ enum { THREADS = 8 };
 
 static red_device *device;
 
-static void open_device(void) {
-  setenv("RED_CACHE", "off", 1);
-  cr_assert_eq(red_open("sim", &device), RED_OK, "%s", red_message());
-}
-static void close_device(void) {
-  red_close(device);
-}
-TestSuite(threads, .init = open_device, .fini = close_device);
+static int passed, failed;
 
-static void run(void *(*function)(void *)) {
+static void expect(const char *test, const char *failure) {
+  printf("%s: %s\n", test, failure ? failure : "ok");
+  ++*(failure ? &failed : &passed);
+}
+
+// Runs the function in all threads; it returns NULL or what went wrong.
+static void run(const char *test, void *(*function)(void *)) {
   pthread_t threads[THREADS];
   int numbers[THREADS];
+  char *first = NULL;
   for (int i = 0; i < THREADS; i++) {
     numbers[i] = i;
-    cr_assert_eq(pthread_create(&threads[i], NULL, function, &numbers[i]), 0);
+    if (pthread_create(&threads[i], NULL, function, &numbers[i])) exit(2);
   }
   for (int i = 0; i < THREADS; i++) {
-    void *failed;
-    pthread_join(threads[i], &failed);
-    cr_expect_null(failed, "thread %d: %s", i, (const char *)failed);
+    void *why;
+    pthread_join(threads[i], &why);
+    if (why && first)
+      free(why);
+    else if (why)
+      first = why;
   }
+  expect(test, first);
+  free(first);
 }
 
 static char *failure(const char *what) {
@@ -62,38 +68,25 @@ static char *launch(const red_kernel *kernel, int64_t n, int64_t m) {
 
 static void *compile_and_launch(void *state) {
   int number = *(int *)state;
-  char *failed = NULL;
-  for (int round = 0; round < 3 && !failed; round++) {
+  char *why = NULL;
+  for (int round = 0; round < 3 && !why; round++) {
     red_program *program;
     const red_kernel *kernel;
     if (red_compile_text(device, "sum.red", SUM, NULL, &program)) return failure("compile");
     if (red_find(program, NULL, &kernel)) return failure("find");
-    failed = launch(kernel, 2, 1 + number);
+    why = launch(kernel, 2, 1 + number);
     red_release(program);
   }
-  return failed;
-}
-
-Test(threads, all_compile_the_same_program) {
-  run(compile_and_launch);
+  return why;
 }
 
 static const red_kernel *shared;
 
 static void *launch_exact(void *state) {
   int number = *(int *)state;
-  char *failed = NULL;
-  for (int round = 0; round < 6 && !failed; round++) failed = launch(shared, 2, 1 + (number + round) % 8);
-  return failed;
-}
-
-Test(threads, all_launch_a_kernel_compiled_for_each_size) {
-  red_options options = {.schedule_text = "schedule rowsum { bind i -> block.x; bind j -> thread.x; }"};
-  red_program *program;
-  cr_assert_eq(red_compile_text(device, "sum.red", SUM, &options, &program), RED_OK, "%s", red_message());
-  shared = red_kernel_at(program, 0);
-  run(launch_exact);
-  red_release(program);
+  char *why = NULL;
+  for (int round = 0; round < 6 && !why; round++) why = launch(shared, 2, 1 + (number + round) % 8);
+  return why;
 }
 
 static void *launch_generic(void *state) {
@@ -109,15 +102,6 @@ static void *launch_generic(void *state) {
   return NULL;
 }
 
-Test(threads, all_launch_a_kernel_of_their_types) {
-  red_program *program;
-  cr_assert_eq(red_compile_text(device, "swap.red", "kernel swap<T>(X: T[a, b]) -> (Y: T[b, a]) { for i in a, j in b { Y[j, i] = X[i, j]; } }", NULL, &program),
-               RED_OK, "%s", red_message());
-  shared = red_kernel_at(program, 0);
-  run(launch_generic);
-  red_release(program);
-}
-
 static void *reduce(void *state) {
   int number = *(int *)state;
   static const char *const ops[] = {"sum", "max"};
@@ -128,10 +112,6 @@ static void *reduce(void *state) {
   if (red_reduce(device, NULL, ops[number % 2], &X, &Y, axes, 1)) return failure("reduce");
   const int32_t *expected = number % 2 ? peaks : sums;
   return y[0] == expected[0] && y[1] == expected[1] ? NULL : strdup("a wrong result");
-}
-
-Test(threads, all_reduce) {
-  run(reduce);
 }
 
 // A long sum needs workspace: each thread has its own.
@@ -148,15 +128,6 @@ static void *total(void *state) {
   return error ? failure("launch") : y == COUNT ? NULL : strdup("a wrong sum");
 }
 
-Test(threads, workspace_of_each_thread) {
-  red_program *program;
-  cr_assert_eq(red_compile_text(device, "total.red", "kernel total(A: i32[n]) -> (B: i32[]) { B[] = sum(j in n) A[j]; }", NULL, &program), RED_OK, "%s",
-               red_message());
-  shared = red_kernel_at(program, 0);
-  run(total);
-  red_release(program);
-}
-
 static void *fail_by_number(void *state) {
   int number = *(int *)state;
   char name[32], expected[200];
@@ -165,21 +136,17 @@ static void *fail_by_number(void *state) {
   if (red_compile_text(device, "sum.red", SUM, NULL, &program)) return failure("compile");
   snprintf(name, sizeof name, "kernel%d", number);
   snprintf(expected, sizeof expected, "there is no kernel kernel%d; there are rowsum", number);
-  char *failed = NULL;
-  for (int round = 0; round < 100 && !failed; round++)
-    if (red_find(program, name, &kernel) != RED_ERROR_NO_KERNEL || strcmp(red_message(), expected) != 0) failed = failure("message");
+  char *why = NULL;
+  for (int round = 0; round < 100 && !why; round++)
+    if (red_find(program, name, &kernel) != RED_ERROR_NO_KERNEL || strcmp(red_message(), expected) != 0) why = failure("message");
   red_release(program);
-  return failed;
-}
-
-Test(threads, messages_are_each_threads_own) {
-  run(fail_by_number);
+  return why;
 }
 
 // A child process gets an error from its parent's handles, and may open a simulator of its own.
-Test(threads, fork_is_an_error) {
+static void test_fork(void) {
   red_program *program;
-  cr_assert_eq(red_compile_text(device, "sum.red", SUM, NULL, &program), RED_OK);
+  if (red_compile_text(device, "sum.red", SUM, NULL, &program)) exit(2);
   pid_t child = fork();
   if (child == 0) {
     red_program *other;
@@ -194,6 +161,35 @@ Test(threads, fork_is_an_error) {
   }
   int status;
   waitpid(child, &status, 0);
-  cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  expect("a child's calls are errors", WIFEXITED(status) && WEXITSTATUS(status) == 0 ? NULL : "they are not");
   red_release(program);
+}
+
+// The only kernel of a text, launched by all threads.
+static void run_shared(const char *test, const char *text, const char *schedule, void *(*function)(void *)) {
+  red_options options = {0};
+  red_program *program;
+  options.schedule_text = schedule;
+  if (red_compile_text(device, "test.red", text, &options, &program)) {
+    expect(test, red_message());
+    return;
+  }
+  shared = red_kernel_at(program, 0);
+  run(test, function);
+  red_release(program);
+}
+
+int main(void) {
+  setenv("RED_CACHE", "off", 1);
+  if (red_open("sim", &device)) return 2;
+  test_fork();
+  run("all compile the same program", compile_and_launch);
+  run_shared("a kernel compiled for each size", SUM, "schedule rowsum { bind i -> block.x; bind j -> thread.x; }", launch_exact);
+  run_shared("a kernel of the tensors' types", "kernel swap<T>(X: T[a, b]) -> (Y: T[b, a]) { for i in a, j in b { Y[j, i] = X[i, j]; } }", NULL, launch_generic);
+  run("the common cases", reduce);
+  run_shared("workspace of each thread", "kernel total(A: i32[n]) -> (B: i32[]) { B[] = sum(j in n) A[j]; }", NULL, total);
+  run("messages are each thread's own", fail_by_number);
+  red_close(device);
+  printf("%d passed, %d failed\n", passed, failed);
+  return failed != 0;
 }
