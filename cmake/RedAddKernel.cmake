@@ -31,6 +31,6 @@ function(red_add_kernel output)
     set(redc redc)
   endif()
   add_custom_command(OUTPUT ${output}
-    COMMAND ${redc} ${sources} ${arguments} ${kernel_OPTIONS} -o ${output}
-    DEPENDS ${sources} ${redc} COMMENT "redc ${output}" VERBATIM)
+    COMMAND ${redc} ${sources} ${arguments} ${kernel_OPTIONS} -o ${output} --depfile=${output}.d
+    DEPENDS ${sources} ${redc} DEPFILE ${output}.d COMMENT "redc ${output}" VERBATIM)
 endfunction()
