@@ -113,8 +113,9 @@ def contestants(case, wanted, exact=False):
     moved = x.nbytes + sum(t.nbytes for t in function_out)
     calls = {}
     defines = {f'n{d}': extent for d, extent in enumerate(case['shape'])} if exact else {}
-    bound = red.compile(texts.text(case), device='cuda:0', defines=defines).bind(x, *function_out)
-    calls['red'] = bound
+    kernel = red.compile(texts.text(case), device='cuda:0', defines=defines)
+    bound = kernel.bind(x, *function_out)
+    calls['red'] = bound if case['group'] != 'small' else lambda: kernel(x, *function_out)  # a graph has a stream of its own
     function, call, plain = eager(case, x)
     bound()
     right = close(case, function_out, plain())
