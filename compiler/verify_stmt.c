@@ -118,7 +118,7 @@ static void check_allreduce(struct verifier *v, const struct ir_stmt *s) {
   const struct list *components = &s->reducer->identity;
   if (!s->thread_axes || s->thread_axes > 7) verify_fault(v, v->range, "an allreduce over no thread axis");
   if (s->form > FORM_TREE) verify_fault(v, v->range, "an allreduce of no known form");
-  uint32_t tuples = s->inputs.count / components->count; // reduced side by side
+  uint32_t tuples = components->count ? s->inputs.count / components->count : 0; // reduced side by side
   struct list like = {0};
   for (uint32_t i = 0; i < (tuples ? tuples : 1); i++) list_append(&v->scratch, &like, components);
   verify_matching(v, &s->inputs, &like, PLACE_PROGRAM, "input");

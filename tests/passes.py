@@ -32,6 +32,17 @@ PROGRAMS = {
     'tile': ('kernel transpose<T>(X: T[a, b]) -> (Y: T[b, a]) { for i in a, j in b { Y[j, i] = X[i, j]; } }\n'
              'schedule transpose { tile i by 32, j by 32 -> io, jo, ii, ji; bind io -> block.y; bind jo -> block.x;\n'
              'stage X at jo in shared as S unit 2 along ii swizzle 4,0,5; bind Y.ji -> thread.x; }', ['-D', 'T=f16', '-D', 'T=f32']),
+    'columns': ('kernel colsum(A: f32[m, n]) -> (B: f32[n]) { for i in n { B[i] = sum(k in m) A[k, i]; } }\n'
+                'schedule colsum { split i by 4 -> ic, iv; split ic by 8 -> io, ii; split k by 8 -> k1, ks; split k1 by 8 -> k2, ku;\n'
+                'split k2 by max(1, 2 * sms / extent(io)) -> kr, kg; bind io -> block.x; bind kg -> block.y; bind ii -> thread.x; bind ks -> thread.y;\n'
+                'reorder io, kg, ii, ks, kr, ku, iv; unroll ku; vectorize iv; cache A by streaming; blocks 2; }', []),
+    'launches': ('reducer moments(n: f32, s: f32) { identity (0, 0); combine(a, b) { (a.n + b.n, a.s + b.s) } update(a, x) { (a.n + 1, a.s + x) } }\n'
+                 'kernel centre(A: f32[n]) -> (B: f32[n], S: f32[]) { let (c, s) = moments(j in n) A[j]; S[] += sum(q in n) A[q];\n'
+                 'for i in n { B[i] = A[i] - s / c; } }\n'
+                 'schedule centre { split j by 256 -> jo, ji; bind jo -> block.x; bind ji -> thread.x; split q by 256 -> qo, qi; bind qo -> block.x;\n'
+                 'bind qi -> thread.x; combine qo by atomic; split i by 128 -> io, ii; bind io -> block.x; bind ii -> thread.x; }', []),
+    'second': ('kernel total(A: f32[n]) -> (S: f32[]) { S[] = sum(k in n) A[k]; }\n'
+               'schedule total { split k by 64 -> kb, kt; bind kb -> block.x; bind kt -> thread.x; combine kb by second_kernel; }', []),
     'halves': ('kernel mean(A: f16[n, m]) -> (B: f16[n]) { for i in n { B[i] = sum(j in m) A[i, j] / m; } }', []),
     'guards': ('kernel even(A: i32[n, m]) -> (B: i32[n]) { for i in n { if i % 2 == 0 { B[i] = sum(j in m if j <= i) A[i, j]; } } }', []),
     'when': ('kernel copy(A: f32[n]) -> (B: f32[n]) { for i in n { B[i] = A[i]; } }\n'

@@ -124,7 +124,7 @@ Test(pipeline, steps_are_observed_in_order_up_to_the_stop) {
   c.after_step = note_step;
   c.after_step_state = &out;
   cr_assert(parse(&c, KERNEL) && compilation_lower(&c));
-  cr_assert_str_eq(out.data, "check schedule nest");
+  cr_assert_str_eq(out.data, "check schedule cut nest");
   cr_assert_eq(list_at(&list_at(&c.module.kernels, struct ir_kernel, 0)->entries, struct ir_entry, 0)->level,
                LEVEL_PROGRAM);
 }
