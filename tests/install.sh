@@ -58,12 +58,6 @@ END
   grep -q '\.visible \.entry' "$scratch/project/build/rowsum.ptx"
 }
 
-# The program of README.md: one that is linked with what pkg-config says.
-host_program_works() {
-  cc -std=c99 -Wall -Wextra -pedantic -Werror "$prefix/share/doc/red/examples/10-jit-rowsum.c" $(pkg-config --cflags --libs red) -o "$scratch/host"
-  RED_DEVICE=sim RED_CACHE=off LD_LIBRARY_PATH=$(pkg-config --variable=libdir red) "$scratch/host"
-}
-
 # A kernel compiled ahead of time, by CMake, in a program without a compiler; a change of the kernel makes it anew.
 add_kernel_works() {
   mkdir "$scratch/ahead"
@@ -100,7 +94,6 @@ step "pkg-config finds redc" pkg_config_finds_redc
 step "the installed example compiles" example_compiles
 step "find_package(red)" find_package_works
 if [ -f "$prefix/include/red.h" ]; then
-  step "a host program by pkg-config" host_program_works
   step "README's host program" readme_example_runs
   step "exported symbols" exports_are_red
   step "red_add_kernel" add_kernel_works

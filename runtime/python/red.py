@@ -31,7 +31,7 @@ import os
 import sys
 import threading
 
-__all__ = ['Error', 'Device', 'Program', 'Kernel', 'Parameter', 'Choice', 'compile', 'load', 'open', 'permute', 'reduce', 'version']
+__all__ = ['Error', 'Device', 'Program', 'Kernel', 'Parameter', 'Choice', 'compile', 'from_ptx', 'load', 'open', 'permute', 'reduce', 'version']
 
 Parameter = collections.namedtuple('Parameter', 'name kind type rank is_strided shape')
 Choice = collections.namedtuple('Choice', 'schedule entry launches grid block shared workspace notes')
@@ -101,7 +101,7 @@ _FUNCTIONS = {
     'red_error_name': (_S, [_I]), 'red_message': (_S, []), 'red_driver_error': (_I, []), 'red_place': (_I, [_O(_S), _O(_I), _O(_I)]),
     'red_version': (_S, []), 'red_open': (_I, [_S, _O(_P)]), 'red_describe_device': (_I, [_P, _O(_DeviceInfo)]),
     'red_synchronize': (_I, [_P, _P]), 'red_compile_text': (_I, [_P, _S, _S, _O(_Options), _O(_P)]),
-    'red_compile_file': (_I, [_P, _S, _O(_Options), _O(_P)]), 'red_release': (None, [_P]), 'red_log': (_S, [_P]), 'red_ptx': (_S, [_P]),
+    'red_compile_file': (_I, [_P, _S, _O(_Options), _O(_P)]), 'red_load': (_I, [_P, _S, _S, _Z, _O(_P)]), 'red_release': (None, [_P]), 'red_log': (_S, [_P]), 'red_ptx': (_S, [_P]),
     'red_kernel_count': (_Z, [_P]), 'red_kernel_at': (_P, [_P, _Z]), 'red_describe': (_I, [_P, _O(_KernelInfo)]),
     'red_describe_parameter': (_I, [_P, _Z, _O(_Parameter)]), 'red_describe_requirement': (_I, [_P, _Z, _O(_S)]),
     'red_describe_schedule': (_I, [_P, _Z, _O(_S), _O(_S)]), 'red_launch': (_I, [_P, _P, _O(_Argument), _Z]),
@@ -476,6 +476,13 @@ def compile(program, *, device=None, name='<string>', defines=None, arch=None, s
         _check(load().red_compile_file(device.handle, encode(program), ctypes.byref(options), ctypes.byref(handle)))
     else:
         _check(load().red_compile_text(device.handle, name.encode(), program.encode(), ctypes.byref(options), ctypes.byref(handle)))
+    return Program(device, handle)
+
+
+def from_ptx(text, *, device=None, name='<ptx>'):
+    """A Program from PTX that redc wrote, with its plan in it: nothing is compiled but by the driver."""
+    device, data, handle = open(device), text.encode() if isinstance(text, str) else text, ctypes.c_void_p()
+    _check(load().red_load(device.handle, name.encode(), data, len(data), ctypes.byref(handle)))
     return Program(device, handle)
 
 

@@ -75,6 +75,11 @@ def a_file_and_what_is_told_about_it():
     choice = program['rowsum'].choose(matrix(3, 4), array.array('f', [0] * 3))
     assert choice.launches == 1 and choice.grid[0] >= 1 and choice.entry.startswith('rowsum'), choice
     assert twice.schedules and program['rowsum'].requirements
+    again = red.from_ptx(program.ptx, device='sim')
+    B = array.array('f', [0] * 3)
+    again['rowsum'](matrix(3, 4), B)
+    assert list(B) == [6, 22, 38] and list(again.kernels) == list(program.kernels)
+    assert raises(red.Error, '', red.from_ptx, '.version 7.0', device='sim').name == 'RED_ERROR_PLAN'
     program.close()
     program.close()
 

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 """Reductions and permutes whose inputs break kernels, with answers known in closed form: each runs in the simulator under all its
-checks, is compared with the reference, and the outputs with the answer. Every input is a formula."""
+checks (or on $RED_DEVICE), is compared with the reference, and the outputs with the answer. Every input is a formula."""
 
-import concurrent.futures
 import functools
 import math
 import operator
 import os
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ['RED_SOURCE_DIR'], 'tests'))
+import batch  # noqa: E402
 import npyfile  # noqa: E402
 
 REDC = os.environ['REDC']
+DEVICE, JOBS = os.environ.get('RED_DEVICE', 'sim'), int(os.environ.get('RED_JOBS', '2'))
 
 
 def rowsum(type_='i32', op='sum'):
@@ -241,29 +241,33 @@ def all_cases():
             yield f'{name}, {form}', program, args, answer
 
 
-def run(case):
-    name, program, args, answer = case
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, 'k.red')
-        with open(path, 'w', encoding='utf-8') as f:
-            f.write(program)
-        outs = sorted(set(a for a in ('A', 'B', 'C', 'D', 'P', 'R', 'S', 'V', 'X', 'Y') if f'{a}: ' in program.split('kernel k')[-1].split('{')[0]))
-        command = [REDC, 'run', path, '--check', '--verify-each', *args]
-        for out in outs:
-            command += ['--out', f'{out}={folder}/{out}.npy']
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-        if done.returncode:
-            return f'{name}: exit status {done.returncode}\n  {" ".join(command)}\n{done.stderr}'
-        read = lambda out: npyfile.read(f'{folder}/{out}.npy')[2]  # noqa: E731
-        if not answer(read):
-            return f'{name}: wrong answer: ' + ', '.join(f'{o} = {read(o)[:8]}' for o in outs)
-    return None
+def prepare(case, folder):
+    """The arguments of a case's run, whose tensors go to files of the folder, and their names."""
+    _, program, args, _ = case
+    os.mkdir(folder)
+    with open(f'{folder}/k.red', 'w', encoding='utf-8') as f:
+        f.write(program)
+    outs = sorted(set(a for a in ('A', 'B', 'C', 'D', 'P', 'R', 'S', 'V', 'X', 'Y') if f'{a}: ' in program.split('kernel k')[-1].split('{')[0]))
+    return [f'{folder}/k.red', *args] + [a for out in outs for a in ('--out', f'{out}={folder}/{out}.npy')], outs
+
+
+def judge(case, folder, line, outs, status, output):
+    """What is wrong with a run, or None."""
+    name, _, _, answer = case
+    if status:
+        return f'{name}: exit status {status}\n  redc run {" ".join(line)}\n{output}'
+    read = lambda out: npyfile.read(f'{folder}/{out}.npy')[2]  # noqa: E731
+    return None if answer(read) else f'{name}: wrong answer: ' + ', '.join(f'{o} = {read(o)[:8]}' for o in outs)
 
 
 def main():
     chosen = [c for c in all_cases() if len(sys.argv) < 2 or sys.argv[1] in c[0]]
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        wrong = [x for x in pool.map(run, chosen) if x]
+    with tempfile.TemporaryDirectory() as scratch:
+        folders = [f'{scratch}/{n}' for n in range(len(chosen))]
+        prepared = [prepare(*pair) for pair in zip(chosen, folders)]
+        done = batch.run(REDC, [line for line, _ in prepared], ['--check', '--verify-each', f'--device={DEVICE}'], JOBS, 300)
+        answers = [judge(case, folder, *ready, *result) for case, folder, ready, result in zip(chosen, folders, prepared, done)]
+    wrong = [x for x in answers if x]
     print('\n'.join(wrong))
     print(f'{len(chosen) - len(wrong)} passed, {len(wrong)} failed')
     return 1 if wrong else 0
