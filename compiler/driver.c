@@ -1,6 +1,7 @@
 #include "compiler/driver.h"
 
 #include "compiler/crash.h"
+#include "compiler/depfile.h"
 #include "compiler/output.h"
 #include "compiler/subcommands.h"
 
@@ -121,31 +122,6 @@ static bool compile(struct steps *steps, struct text *out) {
          (!is_code || !options->save_temps || save_code(steps)) && !c->diag.error_count;
 }
 
-// A path as make reads it.
-static void put_path(struct text *out, const char *path) {
-  for (; *path; path++) {
-    if (*path == ' ' || *path == '#' || *path == '\\') text_puts(out, "\\");
-    if (*path == '$') text_puts(out, "$");
-    text_append(out, path, 1);
-  }
-}
-
-static bool write_depfile(const struct options *options) {
-  struct text rule = {0};
-  put_path(&rule, options->output);
-  text_puts(&rule, ":");
-  for (uint32_t i = 0; i < options->inputs.count; i++) {
-    const char *path = list_at(&options->inputs, const char, i);
-    if (strcmp(path, "-") == 0) continue;
-    text_puts(&rule, " ");
-    put_path(&rule, path);
-  }
-  text_puts(&rule, "\n");
-  bool ok = output_write(&options->compilation->diag, options->depfile, rule.data, rule.length);
-  text_free(&rule);
-  return ok;
-}
-
 // Compiles and writes. What --print-after printed comes out even where a later pass failed; the output only
 // when all went well.
 static bool compile_and_write(const struct options *options) {
@@ -159,7 +135,6 @@ static bool compile_and_write(const struct options *options) {
   if (ok && is_standard && has_code) text_append(printed, out.data, out.length);
   if (printed->length) ok &= output_write(&c->diag, "-", printed->data, printed->length);
   if (ok && !is_standard) ok = output_write(&c->diag, options->output, out.data, out.length);
-  if (ok && options->depfile) ok = write_depfile(options);
   pipeline_count(c, "write", start);
   text_free(printed);
   text_free(&out);
@@ -192,6 +167,61 @@ static int run(const struct options *options) {
   return !ok && status == EXIT_OK ? EXIT_USER : status; // a broken pipe fails without a message
 }
 
+// The output for one of several targets: k.ptx becomes k.sm_80.ptx.
+static const char *target_output(struct arena *arena, const char *output, const struct target *target) {
+  const char *slash = strrchr(output, '/'), *dot = strrchr(slash ? slash : output, '.');
+  if (!dot) dot = output + strlen(output);
+  return arena_printf(arena, "%.*s.%s%s", (int)(dot - output), output, target->name, dot);
+}
+
+// Compiles for each target but the first, which is done, and writes their outputs. Every one is a compilation of its own; warnings are not repeated.
+static int run_others(const struct options *first, int argc, char **argv, struct list *outputs) {
+  int status = EXIT_OK;
+  for (uint32_t i = 1; i < first->targets.count && status == EXIT_OK; i++) {
+    struct compilation c;
+    struct options options;
+    compilation_init(&c);
+    crash_watch(&c.running);
+    options_init(&options, &c);
+    options_parse(&options, argc, argv);
+    c.options.target = first->targets.at[i];
+    const char *output = target_output(&first->compilation->arena, options.output, c.options.target);
+    list_push(&first->compilation->arena, outputs, (void *)(uintptr_t)output);
+    options.output = output;
+    status = run(&options);
+    if (status != EXIT_OK) driver_print_diagnostics(&options);
+    crash_watch(&first->compilation->running);
+    compilation_destroy(&c);
+  }
+  return status;
+}
+
+// The file of -MD.
+static bool write_dependencies(const struct options *options, const struct list *outputs) {
+  struct compilation *c = options->compilation;
+  struct text text = {0};
+  const char *path = options->dependency_file ? options->dependency_file : depfile_path(&c->arena, options->output);
+  depfile_print(outputs, options->dependency_targets, &options->inputs, options->phony, &text);
+  bool ok = output_write(&c->diag, path, text.data, text.length);
+  text_free(&text);
+  return ok;
+}
+
+// What the command line asks for: one compilation, or one a target, and the file of dependencies.
+static int run_all(struct options *options, int argc, char **argv) {
+  struct compilation *c = options->compilation;
+  const char *output = options->output;
+  struct list outputs = {0};
+  if (options->action != ACTION_COMPILE) return run(options);
+  if (options->targets.count > 1) options->output = target_output(&c->arena, output, options->targets.at[0]);
+  list_push(&c->arena, &outputs, (void *)(uintptr_t)options->output);
+  int status = run(options);
+  if (status == EXIT_OK) status = run_others(options, argc, argv, &outputs);
+  options->output = output;
+  if (status == EXIT_OK && options->dependencies && !write_dependencies(options, &outputs)) status = driver_status(c);
+  return status;
+}
+
 int driver_main(int argc, char **argv) {
   for (const struct subcommand *s = subcommand_table; s->name; s++)
     if (argc > 1 && strcmp(argv[1], s->name) == 0) return s->run(argc - 1, argv + 1);
@@ -200,7 +230,7 @@ int driver_main(int argc, char **argv) {
   compilation_init(&c);
   crash_watch(&c.running);
   options_init(&options, &c);
-  int status = options_parse(&options, argc, argv) ? run(&options) : EXIT_USAGE;
+  int status = options_parse(&options, argc, argv) ? run_all(&options, argc, argv) : EXIT_USAGE;
   driver_print_diagnostics(&options);
   if (options.time_passes) print_phases(&c);
   crash_watch(NULL);

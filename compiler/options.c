@@ -1,6 +1,7 @@
 #include "compiler/options.h"
 
 #include "compiler/output.h"
+#include "compiler/run_cuda.h"
 #include "compiler/suggest.h"
 
 #include <errno.h>
@@ -101,15 +102,49 @@ static int64_t parse_number(const char *text, int64_t limit) {
   return *end || errno || value > limit ? -1 : value;
 }
 
-static bool take_arch(struct compilation *c, const char *value) {
-  c->options.target = target_find(value);
-  if (c->options.target) return true;
+// The newest target that the machine's first GPU runs; NULL after an error.
+static const struct target *find_native(struct compilation *c) {
+  struct cuda_run cuda;
+  const struct target *target = cuda_run_begin(&cuda, c, 0) ? cuda_run_target(&cuda) : NULL;
+  cuda_run_end(&cuda);
+  return target;
+}
+
+static bool take_target(struct options *options, const char *value) {
+  struct compilation *c = options->compilation;
+  bool is_native = strcmp(value, "native") == 0;
+  const struct target *target = is_native ? find_native(c) : target_find(value);
+  if (target) {
+    for (uint32_t i = 0; i < options->targets.count; i++)
+      if (options->targets.at[i] == target) return true;
+    list_push(&c->arena, &options->targets, (void *)(uintptr_t)target);
+    c->options.target = options->targets.at[0];
+    return true;
+  }
+  if (is_native) return false;
   const char *names = "";
   for (const struct target *t = target_table(); t->name; t++)
     names = arena_printf(&c->arena, "%s%s%s", names, *names ? ", " : "", t->name);
   diag_error(&c->diag, ERROR_TARGET, nowhere, "there is no target '%s'", value);
   diag_note(&c->diag, nowhere, "the targets are %s", names);
-  c->options.target = target_find("sm_75");
+  return false;
+}
+
+// --arch=a,b: the last --arch counts.
+static bool take_arch(struct options *options, const char *value) {
+  bool ok = true;
+  options->targets.count = 0;
+  for (;;) {
+    size_t length = strcspn(value, ",");
+    ok &= take_target(options, arena_strndup(&options->compilation->arena, value, length));
+    if (!value[length]) return ok;
+    value += length + 1;
+  }
+}
+
+bool options_check_one_target(struct options *options) {
+  if (options->targets.count <= 1) return true;
+  diag_error(&options->compilation->diag, ERROR_USAGE, nowhere, "--arch names one target here, not %u", options->targets.count);
   return false;
 }
 
@@ -220,7 +255,13 @@ static bool apply(struct options *options, enum option option, const char *value
     options->emit = choice < 0 ? EMIT_PTX : (enum emit_kind)choice;
     options->has_emit = true;
     break;
-  case OPTION_ARCH: return take_arch(c, value);
+  case OPTION_ARCH: return take_arch(options, value);
+  case OPTION_DEPENDENCIES: options->dependencies = true; break;
+  case OPTION_DEPENDENCY_FILE: options->dependency_file = value; break;
+  case OPTION_DEPENDENCY_TARGET:
+    options->dependency_targets = options->dependency_targets ? arena_printf(&c->arena, "%s %s", options->dependency_targets, value) : value;
+    break;
+  case OPTION_DEPENDENCY_PHONY: options->phony = true; break;
   case OPTION_DEFINE: return options_define(c, value);
   case OPTION_SCHEDULE: c->options.schedule = value; break;
   case OPTION_CLASS:
@@ -255,7 +296,10 @@ static bool apply(struct options *options, enum option option, const char *value
   case OPTION_EXPLAIN: c->wants_explain = true; break;
   case OPTION_PRINT_AFTER: return take_print_after(options, spelling, value);
   case OPTION_SAVE_TEMPS: options->save_temps = value; break;
-  case OPTION_DEPFILE: options->depfile = value; break;
+  case OPTION_DEPFILE:
+    options->dependency_file = value;
+    options->dependencies = true;
+    break;
   case OPTION_FROM:
     c->from = value;
     c->reads_ir = true;
@@ -370,12 +414,20 @@ static void choose_output(struct options *options) {
     diag_note(&c->diag, nowhere, "it may be %s; or say it with --emit", enumerate(&c->arena, emit_suffixes));
   }
   if (options->has_output && strcmp(options->output, "-") != 0) c->header_name = options->output;
-  if (options->depfile && (!options->has_output || strcmp(options->output, "-") == 0))
-    refuse(options, "--depfile needs a file to write a rule about: -o PATH");
   if (options->emit == EMIT_CUBIN && !options->has_output)
     refuse(options, "a cubin is binary: give -o PATH, or -o - for standard output");
   if (c->stop_after && options->emit != EMIT_IR && options->emit != EMIT_AST)
     refuse(options, "--stop-after leaves IR, from which only --emit=ir can be written");
+}
+
+// What -MD and several targets need of the output.
+static void check_output(struct options *options) {
+  bool is_file = options->has_output && strcmp(options->output, "-") != 0;
+  if (!options->dependencies && (options->dependency_file || options->dependency_targets || options->phony))
+    refuse(options, "-MF, -MT and -MP say how -MD writes dependencies; give -MD too");
+  if (options->dependencies && !is_file && (!options->dependency_file || !options->dependency_targets))
+    refuse(options, "a rule about the output needs -o PATH, or both -MF PATH and -MT TARGET");
+  if (options->targets.count > 1 && !is_file) refuse(options, "several targets need -o PATH: a file each is written");
 }
 
 static void check_inputs(struct options *options) {
@@ -417,6 +469,7 @@ bool options_parse(struct options *options, int argc, char **argv) {
   }
   if (options->action == ACTION_COMPILE && c->diag.error_count == errors) {
     choose_output(options);
+    check_output(options);
     check_inputs(options);
   }
   return c->diag.error_count == errors;

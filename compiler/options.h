@@ -45,14 +45,20 @@ struct options {
   enum color color;
   struct list print_after; // const char *; "each"
   const char *save_temps;  // NULL: no
-  const char *depfile;     // NULL: no
   bool time_passes;
+  struct list targets; // struct target, of --arch: more than one where it names several
+  bool dependencies;   // -MD
+  const char *dependency_file, *dependency_targets; // -MF, -MT; NULL: not given
+  bool phony;          // -MP
 };
 
 void options_init(struct options *options, struct compilation *compilation);
 // Parses all arguments but the first, after putting in the arguments of @file. Errors go to
 // compilation->diag, all of a command line together; false after one.
 bool options_parse(struct options *options, int argc, char **argv);
+
+// Whether --arch names one target at most, as all but plain compilation need; else reports it.
+bool options_check_one_target(struct options *options);
 
 enum option_taken { OPTION_TAKEN, OPTION_REFUSED, OPTION_NOT_ONE };
 // For subcommands: takes the option at argv[*at], and its argument, and moves *at behind them. OPTION_REFUSED

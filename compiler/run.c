@@ -142,11 +142,12 @@ static bool parse_command_line(struct run *run, int argc, char **argv) {
     return !c->diag.error_count;
   }
   if (run->options.action != ACTION_COMPILE || run->options.has_output || run->options.has_emit ||
-      c->stop_after || c->reads_ir || run->options.save_temps || run->options.depfile || run->options.print_after.count)
+      c->stop_after || c->reads_ir || run->options.save_temps || run->options.dependencies || run->options.print_after.count)
     refuse(run, ERROR_USAGE,
            "redc run writes no code: -o, --emit, --print-after, --stop-after, --from, --save-temps and "
            "options that only "
            "print are for redc alone; see redc run --help");
+  options_check_one_target(&run->options);
   if (run->twin && run->device == DEVICE_AUTO) run->device = DEVICE_SIM;
   if (run->twin && run->device != DEVICE_SIM)
     refuse(run, ERROR_USAGE, "--twin is for the simulator: --device=sim");

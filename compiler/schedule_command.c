@@ -22,9 +22,10 @@ static bool parse(struct options *options, int argc, char **argv, bool *wants_he
     else if (options_take(options, argc, argv, &at) == OPTION_NOT_ONE) list_push(&c->arena, &options->inputs, argv[at++]);
   }
   if (*wants_help || c->diag.error_count) return c->diag.error_count == 0;
-  if (options->action != ACTION_COMPILE || options->has_emit || c->stop_after || c->reads_ir || options->save_temps || options->depfile ||
+  if (options->action != ACTION_COMPILE || options->has_emit || c->stop_after || c->reads_ir || options->save_temps || options->dependencies ||
       options->print_after.count)
     diag_error(&c->diag, ERROR_USAGE, nowhere, "redc schedule writes no code: --emit and options about passes are for redc alone; see redc schedule --help");
+  options_check_one_target(options);
   if (!options->inputs.count) diag_error(&c->diag, ERROR_USAGE, nowhere, "redc schedule needs a program; see redc schedule --help");
   return c->diag.error_count == 0;
 }

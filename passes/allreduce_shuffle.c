@@ -1,16 +1,18 @@
 // Reductions over threads by shuffles: inside a warp, and over several with a few words of shared memory.
 #include "passes/allreduce_emit.h"
 
-static void find_division(struct ir_expr *e, void *state) {
+static void find_branch(struct ir_expr *e, void *state) {
   bool divides = e->op == OP_DIV || e->op == OP_MOD || e->op == OP_QUO || e->op == OP_REM;
-  if (divides && type_is_integer(e->type)) *(bool *)state = true;
+  bool chooses = e->op == OP_SELECT || ((e->op == OP_AND || e->op == OP_OR) && e->type == TYPE_BOOL);
+  if (chooses || (divides && type_is_integer(e->type))) *(bool *)state = true;
 }
 
-// Whether the backend may turn the combine into branches: those of an integer division depend on its operands.
+// Whether a compiler may turn the combine into branches: those of an integer division depend on its operands, and ?:, && and || of the CUDA text
+// become branches where nvcc finds that cheaper.
 static bool combine_may_branch(const struct ir_reducer *reducer) {
   bool may = false;
-  ir_visit_block(&reducer->combine.lets, find_division, &may);
-  for (uint32_t k = 0; k < reducer->combine.results.count; k++) ir_visit_expr(reducer->combine.results.at[k], find_division, &may);
+  ir_visit_block(&reducer->combine.lets, find_branch, &may);
+  for (uint32_t k = 0; k < reducer->combine.results.count; k++) ir_visit_expr(reducer->combine.results.at[k], find_branch, &may);
   return may;
 }
 
