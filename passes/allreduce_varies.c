@@ -10,14 +10,16 @@ static uint32_t wide_axes(const struct ir_entry *entry) {
   return axes;
 }
 
+// Whether threads may find different values in one place: in memory of their own, and in a tensor that some of them may have changed. A shared word
+// is one value to all: a write between their reads would be a race, which pass prove refuses.
+static bool is_private(const struct ir_mem *mem) { return mem->space == SPACE_LOCAL || (mem->space == SPACE_GLOBAL && mem->is_output); }
+
 uint32_t allreduce_varies(const struct ir_entry *entry, const struct ir_expr *e) {
   uint32_t axes = 0;
   if (e->op == OP_VAR) return e->var->kind == VAR_SIZE || e->var->kind == VAR_SCALAR ? 0 : e->var->mark;
   if (e->op == OP_THREAD) return entry->block[e->dimension] > 1 ? 1u << e->dimension : 0;
   if (op_is_collective(e->op)) return wide_axes(entry);
-  bool is_memory = e->op == OP_LOAD || e->op == OP_LOAD_FLAT;
-  // a shared word at one place is one value to all threads: a write between their reads would be a race, which pass prove refuses
-  if (is_memory && (e->mem->space == SPACE_LOCAL || e->mem->is_output)) return wide_axes(entry);
+  if ((e->op == OP_LOAD || e->op == OP_LOAD_FLAT) && is_private(e->mem)) return wide_axes(entry);
   for (uint32_t i = 0; i < e->count; i++) axes |= allreduce_varies(entry, e->args[i]);
   return axes;
 }
@@ -63,7 +65,7 @@ static bool find(const struct ir_entry *entry, const struct list *block, uint32_
     case IR_ALLREDUCE: axes = varies_reduced(entry, stmt); break;
     case IR_LOAD_WIDE:
       for (uint32_t k = 0; k < stmt->indices.count; k++) axes |= allreduce_varies(entry, stmt->indices.at[k]);
-      if (stmt->mem->space != SPACE_GLOBAL || stmt->mem->is_output) axes = wide_axes(entry);
+      if (is_private(stmt->mem)) axes = wide_axes(entry);
       break;
     case IR_ATOMIC: axes = wide_axes(entry); break;
     case IR_STORE:
