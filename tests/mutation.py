@@ -3,10 +3,10 @@
 
     tests/mutation.py --redc build/redc                 # a short sample
     tests/mutation.py --redc build/redc --all           # every mutant of every kernel
-    tests/mutation.py --redc build/redc --only 100/1/x  # of one, by extent/groups/axes
+    tests/mutation.py --redc build/redc --only 100/1/x  # of one, by extent/groups/axes or name
 
 Kernels: reductions over a spread of extents, groups and subsets of thread axes (see sweep.py), with the result in one thread or in
-all and in a loop, by shuffles and by the tree. Each mask, offset, barrier, number in a condition or index and identity of the IR
+all and in a loop, by shuffles, redux.sync, words read in a row and by the tree; and programs of several reductions. Each mask, offset, barrier, number in a condition or index and identity of the IR
 behind pass `barriers` is changed in turn. A mutant is
     rejected    by prove, or by the verifier
     identical   its PTX is that of the unchanged program
@@ -46,13 +46,39 @@ KERNELS = [
     (1000, 1, "x", ("max", "f32"), "", False), (1024, 1, "x", ("sum", "i32"), "", True), (19, 2, "yz", ("sum", "i32"), "tree", False),
     (64, 1, "x", ("sum", "f32"), "tree", True), (40, 3, "x", ("argmin", "i32"), "tree", False), (10, 5, "z", ("sum", "f32"), "tree", True),
 ]
-SHORT = 9
+# The same for sm_90, where integers of at most 32 bits go through redux.sync.
+REDUX = [(32, 1, "x", ("sum", "i32"), "", False), (20, 1, "x", ("sum", "u32"), "", True), (100, 1, "x", ("sum", "i32"), "", False),
+         (256, 1, "x", ("sum", "u32"), "", True), (64, 2, "x", ("xor", "u32"), "", False), (160, 3, "x", ("max", "i8"), "", True),
+         (96, 1, "x", ("and", "u16"), "", False), (1024, 1, "x", ("sum", "i32"), "", False), (128, 1, "x", ("any", "bool"), "", False)]
+# Words read one after the other, and warps that hold lanes of several groups.
+SPREAD = [(6, 32, "y", ("sum", "f32"), "", False), (6, 32, "y", ("sum", "i32"), "", True), (16, 8, "y", ("sum", "i32"), "", False),
+          (64, 16, "y", ("sum", "u32"), "", True), (96, 8, "y", ("sum", "i32"), "shuffle", False), (40, 8, "y", ("sum", "f32"), "", True),
+          (64, 4, "y", ("min", "i32"), "", False)]
+KERNELS = KERNELS[:7] + [k + ("sm_90",) for k in REDUX[:3]] + SPREAD[:2] + KERNELS[7:] + [k + ("sm_90",) for k in REDUX[3:]] + SPREAD[2:]
+# Programs of their own: (name, text, operator)
+BLOCK_ROWS = "schedule k { bind i -> block.x; bind j -> thread.x; %s }"
+PROGRAMS = [
+    ("segments", "kernel k(A: i32[16, 9, 8]) -> (B: i32[16, 9]) { for i in 16, q in 0..min(i / 2 + 1, 9) { B[i, q] = sum(j in 8) A[i, q, j]; } }\n"
+                 "schedule k { bind i -> thread.y; bind j -> thread.x; }", ("sum", "i32")),
+    ("segments at a stride", "kernel k(A: i32[8, 5, 4]) -> (B: i32[8, 5]) { for i in 8, q in 0..min(i / 2 + 1, 5) { let s = sum(j in 4) A[i, q, j]; B[i, q] = s; } }\n"
+                             "schedule k { bind i -> thread.x; bind j -> thread.y; }", ("sum", "i32")),
+    ("together", "kernel k(A: i32[200]) -> (B: i32[1], V: i32[1], P: i32[200]) { let s = sum(j in 200) A[j]; let t = xor(j in 200) A[j]; B[0] = s + t; "
+                 "let u = sum(j in 200) (A[j] ^ s); for j in 200 { P[j] = u; } V[0] = u; }\nschedule k { bind j -> thread.x; }", ("sum", "i32")),
+    ("together by trees", "kernel k(A: i32[80]) -> (B: i32[80], V: i32[80]) { let s = sum(j in 80) A[j]; let t = xor(j in 80) A[j]; for j in 80 { B[j] = s; V[j] = t; } }\n"
+                          "schedule k { bind j -> thread.x; allreduce s.j by tree; allreduce t.j by tree; }", ("sum", "i32")),
+    ("in order", "ordered reducer affine(a: u32, b: u32) { identity (1, 0); combine(f, g) { (f.a * g.a, f.b * g.a + g.b) } }\n"
+                 "kernel k(A: u32[70]) -> (B: u32[1], V: u32[1]) { (B[0], V[0]) = affine(j in 70) (A[j] | 1, A[j] >> 3); }\n"
+                 "schedule k { bind j -> thread.x; allreduce j by tree; }", ("sum", "u32")),
+    ("in a loop", "kernel k(A: u32[5, 64]) -> (B: u32[5, 64]) { for q in 5 { let s = sum(j in 64) A[q, j]; let t = sum(j in 64) (A[q, j] ^ s); let u = sum(j in 64) (A[q, j] ^ t); "
+                  "for j in 64 { B[q, j] = u; } } }\nschedule k { bind j -> thread.x; }", ("sum", "u32")),
+]
+SHORT = 14
 LINEAR = ("sum", "xor", "pair")
 NUMBER = r"(-?\d+):([iu]\d+)"
 
 
 def program(kernel):
-    extent, groups, axes, operator, form, in_all = kernel
+    extent, groups, axes, operator, form, in_all = kernel[:6]
     text = sweep.program(extent, groups, axes, operator, form)
     if not in_all:
         return text
@@ -80,12 +106,15 @@ class Subject:
     """A kernel, its IR and what it computes."""
 
     def __init__(self, redc, kernel, folder):
-        self.redc, self.kernel, self.folder = redc, kernel, folder
-        self.name = f"{kernel[0]}/{kernel[1]}/{kernel[2]} {kernel[3][0]} {kernel[3][1]} {kernel[4]}{' all' if kernel[5] else ''}"
+        self.redc, self.folder = redc, folder
+        is_own = len(kernel) == 3
+        self.operator = kernel[2] if is_own else kernel[3]
+        self.arch = "--arch=" + (kernel[6] if len(kernel) > 6 else "sm_75")
+        self.name = kernel[0] if is_own else f"{kernel[0]}/{kernel[1]}/{kernel[2]} {kernel[3][0]} {kernel[3][1]} {kernel[4]}{' all' if kernel[5] else ''} {self.arch}"
         source = os.path.join(folder, "k.red")
         with open(source, "w") as f:
-            f.write(program(kernel))
-        status, output = run([redc, source, "--stop-after=barriers", "--emit=ir", "-o", os.path.join(folder, "k.ir")])
+            f.write(kernel[1] if is_own else program(kernel))
+        status, output = run([redc, source, self.arch, "--stop-after=barriers", "--emit=ir", "-o", os.path.join(folder, "k.ir")])
         if status:
             raise RuntimeError(f"{self.name}: {output}")
         with open(os.path.join(folder, "k.ir")) as f:
@@ -99,7 +128,7 @@ class Subject:
 
     def arguments(self, seed):
         """Random over the whole range; where the operator is not linear, all near its identity, which a wrong identity then beats."""
-        (operator, of), out = self.kernel[3], []
+        (operator, of), out = self.operator, []
         some = f"(i * 7 + {seed}) % 13"
         top = {"u8": 240, "i64": 9223372036854775000, "f32": 7, "i32": 2147483600}.get(of, 0)
         data = {"min": f"{top} + {some}", "argmin": f"{top} + {some}", "max": f"{some} - 120", "fmax": f"{some} - 120", "argmax": f"{some} - 120",
@@ -114,7 +143,7 @@ class Subject:
         ir, ptx = (os.path.join(self.folder, f"{name}.{suffix}") for suffix in ("ir", "ptx"))
         with open(ir, "w") as f:
             f.write(text)
-        status, output = run([self.redc, ir, "-o", ptx])
+        status, output = run([self.redc, ir, self.arch, "-o", ptx])
         if status not in (0, 1):
             return "broken", output
         if status:
@@ -158,7 +187,7 @@ def mutants(ir, is_linear):
         spans = [m for m in re.finditer(NUMBER, line)]
         for m in spans:
             value, type_ = int(m.group(1)), m.group(2)
-            is_mask = type_ == "u32" and (value > 32 or re.search(r"(shfl_\w+|syncwarp)[( ]+$", line[:m.start()]) or "mask" in line.split(":")[0])
+            is_mask = type_ == "u32" and (value > 32 or re.search(r"(shfl_\w+|redux_\w+|syncwarp)[( ]+$", line[:m.start()]) or re.search(r"mask|segment", line.split(":")[0]))
             if is_mask:
                 new = {value & (value - 1), value << 1 & 0xffffffff, value >> 1, value | value + 1, value ^ 1 << value.bit_length() - 1 if value else 1, 0xffffffff, 0}
                 new = {x & 0xffffffff for x in new}
@@ -185,13 +214,13 @@ def test_kernel(redc, kernel, most):
     counts, survivors, equal, reported = collections.Counter(), [], [], []
     with tempfile.TemporaryDirectory(prefix="red-mutation-") as folder:
         subject = Subject(redc, kernel, folder)
-        every = list(mutants(subject.ir, kernel[3][0] in LINEAR))
+        every = list(mutants(subject.ir, subject.operator[0] in LINEAR))
         if most and len(every) > most:
             every = random.Random(1).sample(every, most)
         for place, what, text in every:
             kind, found = subject.try_ir("mutant", text)
             if kind == "ran":
-                kind = "different" if found != subject.values else "equal" if kernel[3][0] in LINEAR else "surviving"
+                kind = "different" if found != subject.values else "equal" if subject.operator[0] in LINEAR else "surviving"
             counts[kind] += 1
             where = f"{subject.name}: {what} in:{subject.ir.splitlines()[place].split(' @')[0].rstrip()}"
             if kind == "surviving":
@@ -213,7 +242,7 @@ def main():
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     a = p.parse_args()
     redc = os.path.abspath(a.redc)
-    chosen = [k for k in KERNELS if a.only == f"{k[0]}/{k[1]}/{k[2]}"] if a.only else KERNELS if a.all else KERNELS[:SHORT]
+    chosen = [k for k in KERNELS + PROGRAMS if a.only in (k[0], f"{k[0]}/{k[1]}/{k[2]}")] if a.only else KERNELS + PROGRAMS if a.all else KERNELS[:SHORT] + PROGRAMS
     most = a.most if a.most is not None else 0 if a.all or a.only else 25
     counts, survivors, equal, reported = collections.Counter(), [], [], []
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
