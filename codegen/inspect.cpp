@@ -484,13 +484,22 @@ extern "C" bool inspect_read(struct diag *diag, const struct inspect_request *re
   job.file = request->file;
   job.arguments = {"-xcuda", "--cuda-device-only", "--cuda-gpu-arch=sm_90", "-nocudainc", "-nocudalib", "-nogpulib", "-std=c++17",
                    "-Wno-unknown-cuda-version"};
-  for (uint32_t i = 0; i < request->argument_count; i++) job.arguments.push_back(request->arguments[i]);
+  // A toolkit gives its headers; the declarations of CUDA itself are always those above.
+  std::string toolkit;
+  for (uint32_t i = 0; i < request->argument_count; i++) {
+    llvm::StringRef argument = request->arguments[i];
+    if (argument.consume_front("--cuda-path="))
+      toolkit = argument.str() + "/include";
+    else
+      job.arguments.push_back(argument.str());
+  }
   job.arguments.push_back("-include");
   job.arguments.push_back(BUILTINS_PATH);
   job.headers.push_back({BUILTINS_PATH, BUILTINS});
   for (const char *name : {"cuda_runtime.h", "cuda.h", "device_launch_parameters.h", "cuda_runtime_api.h"})
     job.headers.push_back({std::string("/red/") + name, ""});
   job.arguments.push_back("-I/red");
+  if (!toolkit.empty()) job.arguments.insert(job.arguments.end(), {"-isystem", toolkit});
   job.done = [&](clang::ASTContext &context, clang_places &places) {
     if (!diag->error_count) reader(context, places, module).read();
   };

@@ -50,6 +50,7 @@ struct command {
   struct diag_style style;
   struct inspect_sizes sizes;
   struct list blocks; // struct kernel_block
+  struct map registers; // int64_t by the name of a kernel, from redc
   struct list files, clang; // const char *
   const char *output, *kernel, *display;
   bool json, wants_help, warnings_are_errors;
@@ -109,17 +110,17 @@ static void take_block(struct command *command, const char *value) {
   list_push(&command->arena, &command->blocks, block);
 }
 
-static void take_parameter(struct command *command, const char *value) {
+static void take_number(struct command *command, const char *option, const char *value, struct map *numbers) {
   const char *equal = strchr(value, '=');
   char *end = NULL;
   int64_t number = equal ? strtoll(equal + 1, &end, 0) : 0;
   if (!equal || equal == value || !equal[1] || *end) {
-    usage(command, "--value takes NAME=N, an integer, not '%s'", value);
+    usage(command, "%s takes NAME=N, an integer, not '%s'", option, value);
     return;
   }
   int64_t *kept = arena_new(&command->arena, int64_t);
   *kept = number;
-  map_set(&command->sizes.values, arena_strndup(&command->arena, value, (size_t)(equal - value)), kept);
+  map_set(numbers, arena_strndup(&command->arena, value, (size_t)(equal - value)), kept);
 }
 
 static void push(struct command *command, struct list *list, const char *text) { list_push(&command->arena, list, (void *)(uintptr_t)text); }
@@ -131,7 +132,9 @@ static void take_argument(struct command *command, int argc, char **argv, int *a
   } else if (take_value(command, "--grid", argc, argv, at, &value)) {
     if (value && !parse_extents(value, INT32_MAX, command->sizes.grid)) usage(command, "--grid takes X[,Y,Z], not '%s'", value);
   } else if (take_value(command, "--value", argc, argv, at, &value)) {
-    if (value) take_parameter(command, value);
+    if (value) take_number(command, "--value", value, &command->sizes.values);
+  } else if (take_value(command, "--registers", argc, argv, at, &value)) {
+    if (value) take_number(command, "--registers", value, &command->registers);
   } else if (take_value(command, "--kernel", argc, argv, at, &value)) {
     command->kernel = value;
   } else if (take_value(command, "--name", argc, argv, at, &value)) {
@@ -200,6 +203,8 @@ static void inspect_file(struct command *command, const char *path) {
     struct inspect_sizes sizes = command->sizes;
     choose_block(command, function->name, &sizes);
     inspect_kernel(&command->diag, &module, function, &sizes, &reports[count]);
+    const int64_t *registers = map_get(&command->registers, function->name);
+    if (registers) reports[count].registers = (int)*registers;
     report_findings(command, &reports[count++]);
   }
   if (!count) diag_error(&command->diag, ERROR_ARGUMENT, nowhere, command->kernel ? "'%s' has no kernel '%s'" : "'%s' has no kernel", name, command->kernel);
@@ -214,6 +219,7 @@ int inspect_main(int argc, char **argv) {
   arena_init(&command.arena);
   diag_init(&command.diag, &command.arena);
   map_init(&command.sizes.values, &command.arena);
+  map_init(&command.registers, &command.arena);
   int status = STATUS_OK;
   for (int at = 1; at < argc;) take_argument(&command, argc, argv, &at);
   if (!command.files.count && !command.wants_help && !command.diag.error_count) usage(&command, "redc inspect needs a file; see redc inspect --help");

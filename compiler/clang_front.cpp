@@ -134,7 +134,7 @@ bool clang_front_run(struct diag *diag, const clang_job &job) {
 
   std::vector<std::string> line = {"redc-clang", "-fsyntax-only"};
   line.insert(line.end(), job.arguments.begin(), job.arguments.end());
-  line.insert(line.end(), {"-resource-dir", RED_CLANG_RESOURCES, "-Wno-unknown-pragmas", "--", absolute.c_str()});
+  line.insert(line.end(), {"-fno-caret-diagnostics", "-resource-dir", RED_CLANG_RESOURCES, "-Wno-unknown-pragmas", "--", absolute.c_str()});
   clang_places places(diag, job.file);
   consumer messages(places);
   // Counted: the compiler instance keeps a reference of its own and lets it go.

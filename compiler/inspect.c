@@ -5,6 +5,7 @@
 #include "compiler/inspect_ptx.h"
 #include "compiler/output.h"
 #include "compiler/subcommands.h"
+#include "compiler/tool.h"
 #include "compiler/tool_clang.h"
 
 #include <errno.h>
@@ -154,34 +155,55 @@ static bool blocks_of(struct compilation *c, struct list *arguments) {
   return ok;
 }
 
-// Writes the CUDA to a file of its own for redc-clang.
-static bool write_temporary(struct compilation *c, const struct text *cuda, char *path) {
-  int fd = mkstemps(path, 3);
+// Writes code to a new file; `path` ends with XXXXXX and a suffix.
+static bool write_temporary(struct compilation *c, const struct text *code, char *path) {
+  int fd = mkstemps(path, (int)strlen(strrchr(path, '.')));
   if (fd < 0) {
     diag_error(&c->diag, ERROR_FILE, nowhere, "cannot make '%s': %s", path, strerror(errno));
     return false;
   }
-  int error = output_write_all(fd, cuda->data, cuda->length);
+  int error = output_write_all(fd, code->data, code->length);
   close(fd);
   if (error) diag_error(&c->diag, ERROR_FILE, nowhere, "cannot write '%s': %s", path, strerror(error));
   return !error;
+}
+
+// --registers=NAME=N for every entry, where ptxas is found and takes the PTX.
+static void registers_of(struct compilation *c, const struct text *ptx, struct list *arguments) {
+  char path[] = "/tmp/red-XXXXXX.ptx";
+  const char *ptxas = tool_find(&c->arena, "ptxas");
+  struct text said = {0};
+  if (!ptxas || !write_temporary(c, ptx, path)) return;
+  char *command[] = {(char *)(uintptr_t)ptxas, "-v", arena_printf(&c->arena, "-arch=%s", c->options.target->name), "-o", "/dev/null", path, NULL};
+  bool ok = tool_run(command, &said) == 0 && said.data;
+  for (const char *at = ok ? said.data : ""; (at = strstr(at, "Compiling entry function '"));) {
+    at += strlen("Compiling entry function '");
+    const char *used = strstr(at, "Used ");
+    if (!used) break;
+    list_push(&c->arena, arguments,
+              arena_printf(&c->arena, "--registers=%.*s=%ld", (int)strcspn(at, "'"), at, strtol(used + strlen("Used "), NULL, 10)));
+  }
+  unlink(path);
+  text_free(&said);
 }
 
 static int inspect_program(struct inspect *inspect) {
   struct compilation *c = compilation_of(inspect);
   struct inspect_page page = {.title = list_at(&inspect->files, const char, 0)};
   struct text ptx = {0}, cuda = {0}, report = {0};
-  struct list lines = {0}, arguments = {0};
+  struct list lines = {0}, blocks = {0}, arguments = {0};
   char path[] = "/tmp/red-XXXXXX.cu";
   int status = EXIT_USER;
   c->wants_explain = true;
   c->after_step = inspect->html ? after_step : NULL;
   c->after_step_state = &page;
-  bool ok = compilation_run(c, &inspect->files, EMIT_PTX, &ptx) && compilation_emit_cuda(c, &cuda, &lines) && blocks_of(c, &arguments);
+  bool ok = compilation_run(c, &inspect->files, EMIT_PTX, &ptx) && compilation_emit_cuda(c, &cuda, &lines) && blocks_of(c, &blocks);
   ok = ok && write_temporary(c, &cuda, path);
   if (ok) {
+    if (!inspect->has_block) list_append(&c->arena, &arguments, &blocks);
+    registers_of(c, &ptx, &arguments);
     const char *name = arena_printf(&c->arena, "%s.cu", page.title);
-    status = run_clang(inspect, path, name, inspect->has_block ? NULL : &arguments, inspect->html || inspect->json, inspect->html ? &report : &inspect->out);
+    status = run_clang(inspect, path, name, &arguments, inspect->html || inspect->json, inspect->html ? &report : &inspect->out);
     unlink(path);
     if (inspect->html && report.length) {
       page.cuda = cuda.data, page.ptx = ptx.data, page.cuda_lines = &lines, page.report = report.data;
