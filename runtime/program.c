@@ -2,6 +2,8 @@
 #define RED_BUILDING
 #include "runtime/program.h"
 
+#include "runtime/slice.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,7 +135,9 @@ red_error red_load(red_device *device, const char *name, const char *ptx, size_t
   struct loading loading = {ptx, bytes};
   struct variant *variant;
   error = variant_get(device, ptx, bytes, name ? name : "PTX", build_loaded, &loading, &variant);
-  return error ? error : program_of_variant(variant, NULL, NULL, 0, program);
+  if (error) return error;
+  bool is_sliced = slice_is_possible(variant);
+  return program_of_variant(variant, is_sliced ? &slice_ops : NULL, variant, 0, program);
 }
 
 // ---- Kernels compiled at launch
@@ -303,7 +307,7 @@ const char *red_log(const red_program *program) {
 
 const char *red_ptx(const red_program *program) {
   if (!program || device_check(program->device)) return NULL;
-  if (!program->ops) return program->variant ? program->variant->ptx : NULL;
+  if (!program->ops || !program->ops->whole) return program->variant ? program->variant->ptx : NULL;
   struct red_program *changed = (struct red_program *)(uintptr_t)program;
   struct variant *whole = atomic_load(&changed->whole), *none = NULL;
   if (whole) return whole->ptx;

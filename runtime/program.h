@@ -55,14 +55,14 @@ struct typed {
   struct red_kernel kernel;
 };
 
-// What compiles at launch: the compiler, which this layer does not know.
+// What makes code at launch: the compiler, which this layer does not know, or slice.c.
 struct jit_ops {
-  // The kernel with its type parameters given: fills in plan, shapes and slots.
+  // The kernel with its type parameters given: fills in plan, shapes and slots. NULL where no kernel is generic.
   red_error (*type)(void *jit, struct red_kernel *generic, const enum plan_type *types, struct red_kernel *kernel);
   // An entry of the kernel, by its place in the plan, as a variant with one kernel of one entry. `sizes`, by plan->sizes, are fixed where they are not NULL.
   // *state becomes SLOT_COMPILED, or SLOT_EXACT where sizes are NULL and needed, or SLOT_ABSENT.
   red_error (*entry)(void *jit, struct red_kernel *kernel, uint32_t entry, const int64_t *sizes, enum slot_state *state, struct variant **variant);
-  // All entries of all kernels in one text; NULL after an error.
+  // All entries of all kernels in one text; NULL after an error. No function: the program's variant has it.
   struct variant *(*whole)(void *jit);
   void (*destroy)(void *jit);
 };

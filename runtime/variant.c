@@ -77,7 +77,7 @@ static red_error fill(struct variant *variant, const char *name, variant_build *
   for (uint32_t k = 0; k < variant->plan.kernel_count && built.is_checked; k++) {
     struct plan_kernel *kernel = &variant->plan.kernels[k];
     kernel->requirement_count = 0;
-    for (uint32_t e = 0; e < kernel->entry_count; e++) kernel->entries[e].when.count = 0;
+    for (uint32_t e = 0; e < kernel->entry_count; e++) kernel->entries[e].when.count = 0; // assumptions are this plan's alone
   }
   variant->name = plan_strdup(&variant->plan, name, strlen(name));
   return variant->name && number(variant) ? RED_OK : error_memory();
