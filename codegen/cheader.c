@@ -87,7 +87,7 @@ static const char *element_type(enum plan_type type) {
   return "void";
 }
 
-// Of a scalar; NULL: there is none.
+// Of a scalar; check refuses complex ones.
 static const char *scalar_type(enum plan_type type) {
   switch (type) {
   case PLAN_BOOL: return "int";
@@ -97,7 +97,7 @@ static const char *scalar_type(enum plan_type type) {
   case PLAN_F8E5M2: return "float";
   case PLAN_C64:
   case PLAN_C128:
-  case PLAN_TYPE_COUNT: return NULL;
+  case PLAN_TYPE_COUNT:
   case PLAN_I8:
   case PLAN_I16:
   case PLAN_I32:
@@ -405,19 +405,6 @@ static void write_bytes(const struct text *bytes, struct text *out) {
   text_puts(out, "0};\n");
 }
 
-// Is there a C function for it? Reports what it is that there is none for.
-static bool is_expressible(struct diag *diag, const struct plan_kernel *kernel) {
-  bool ok = true;
-  for (uint32_t i = 0; i < kernel->scalar_count; i++) {
-    if (scalar_type(kernel->scalars[i].type)) continue;
-    diag_error(diag, ERROR_BACKEND, (struct range){0},
-               "a header cannot pass the scalar '%s' of kernel '%s', which is %s", kernel->scalars[i].name,
-               kernel->name, plan_type_name(kernel->scalars[i].type));
-    ok = false;
-  }
-  return ok;
-}
-
 static void write_head(const char *name, const char *guard, struct text *out) {
   text_printf(out,
               "// %s, written by redc. A program that includes it links libred or, without a compiler in it, "
@@ -441,7 +428,6 @@ bool codegen_cheader(struct diag *diag, const struct plan *plan, const struct te
   for (char *c = guard; *c; c++) *c = (char)toupper((unsigned char)*c);
   for (uint32_t i = 0; i < plan->kernel_count; i++) {
     struct writer w = {.diag = diag, .arena = arena, .kernel = &plan->kernels[i], .out = &functions};
-    if (!is_expressible(diag, w.kernel)) continue;
     name_parameters(&w);
     write_kernel(&w, stem, i);
     has_arithmetic |= w.has_arithmetic;

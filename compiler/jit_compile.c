@@ -189,6 +189,17 @@ static void pack(const struct red_cache_key *key, const struct built *built) {
   text_free(&value);
 }
 
+// What went wrong with the disk cache is told once in a process, in the log of what was compiled then.
+static void add_cache_warning(struct built *built) {
+  const char *warning = red_cache_warning();
+  if (!warning) return;
+  struct text log = {0};
+  if (built->log) text_puts(&log, built->log);
+  text_printf(&log, "warning: %s\n", warning);
+  free(built->log);
+  built->log = log.data;
+}
+
 static red_error build(void *state, struct built *built) {
   struct build *b = state;
   const struct red_cache_field fields[] = {{"ptx", 3}, {b->key->data, b->key->length}};
@@ -202,8 +213,10 @@ static red_error build(void *state, struct built *built) {
     if (ok) return RED_OK;
   }
   red_error error = b->fresh(b, built);
-  if (!error) pack(&key, built);
-  return error;
+  if (error) return error;
+  pack(&key, built);
+  add_cache_warning(built);
+  return RED_OK;
 }
 
 static red_error find_or_build(struct build *b, struct variant **variant) {

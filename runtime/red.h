@@ -204,7 +204,7 @@ RED_API red_error red_compile_file(red_device *device, const char *path, const r
 RED_API red_error red_load(red_device *device, const char *name, const char *ptx, size_t bytes, red_program **program);
 // Releases the program and its kernels; their launches must have ended. NULL is fine.
 RED_API void red_release(red_program *program);
-// Warnings of the compilation, as text; "" where there is none. Lives as long as the program.
+// Warnings of the compilation, as text, and, once in a process, that the disk cache cannot be used; "" where there is none. Lives as long as the program.
 RED_API const char *red_log(const red_program *program);
 // The PTX of the program, with all schedules of all kernels, which are compiled for it at the first call; NULL where some need sizes or types of a launch.
 // Lives as long as the program.

@@ -764,3 +764,19 @@ Test(fake, another_driver_or_gpu_links_again) {
     cr_expect_eq(WEXITSTATUS(status), links[i], "'%s' linked %d times", settings[i], WEXITSTATUS(status));
   }
 }
+
+Test(fake, a_cache_that_cannot_be_used_is_one_warning) {
+  struct work w, other;
+  with_cache();
+  setenv("RED_CACHE_DIR", "/dev/null/cache", 1);
+  make(&w, "cuda:0", rowsum_text);
+  cr_expect(strstr(red_log(w.program), "warning: the cache cannot") &&
+                strstr(red_log(w.program), "/dev/null/cache"),
+            "%s", red_log(w.program));
+  make(&other, "cuda:0", split_text);
+  cr_expect_str_eq(red_log(other.program), "");
+  OK(launch(&w, NULL));
+  check_result(&w);
+  drop(&w);
+  drop(&other);
+}
