@@ -72,6 +72,7 @@ struct run {
   int64_t multiprocessors; // of the device; the simulator's stands for a large one
   bool checks;
   const char *twin; // path of --twin, or NULL
+  bool is_twin;     // it is what runs
   struct list sizes;  // const char *: --size
   struct text *texts; // of the inputs
   const struct ir_kernel *kernel;
@@ -327,7 +328,11 @@ static bool choose_entry(struct run *run, struct plan_kernel *kernel) {
 // Lays the arguments out as the entry's parameters and launches.
 static bool launch(struct run *run, struct simulation *simulation, const struct plan_launch_value *value) {
   const struct sim_entry *entry = sim_module_find(simulation->module, value->launch->function);
-  if (!entry || entry->parameter_count != value->launch->argument_count) {
+  bool is_there = entry && entry->parameter_count == value->launch->argument_count;
+  if (!is_there && run->is_twin)
+    return refuse(run, ERROR_ARGUMENT, "'%s' has no entry '%s' with %" PRIu32 " parameters", run->twin, value->launch->function,
+                  value->launch->argument_count);
+  if (!is_there) {
     diag_internal(&run->c.diag, "plan", nowhere, "the PTX has no entry '%s' with %" PRIu32 " parameters",
                   value->launch->function, value->launch->argument_count);
     return false;
@@ -499,9 +504,11 @@ static bool simulate_code(struct run *run, const struct text *ptx, const struct 
 static struct twin_bytes *run_twin(struct run *run, const struct text *ptx) {
   struct text code = {0};
   struct twin_bytes *before = twin_keep(&run->arguments), *after = NULL;
+  run->is_twin = true;
   if (before && input_read(&run->c.diag, run->twin, &code) && simulate_code(run, ptx, &code, input_name(run->twin)) &&
       check_canaries(run))
     after = twin_keep(&run->arguments);
+  run->is_twin = false;
   if (before) twin_restore(&run->arguments, before);
   twin_free(before);
   text_free(&code);

@@ -15,11 +15,9 @@
 #include "passes/automatic.h"
 
 struct symbol *check_find(struct checker *c, const char *name) {
-  for (uint32_t i = c->symbols.count; i-- > 0;) {
-    struct symbol *symbol = c->symbols.at[i];
-    if (strcmp(symbol->name, name) == 0) return symbol;
-  }
-  return NULL;
+  struct symbol *symbol = c->newest.arena ? map_get(&c->newest, name) : NULL;
+  while (symbol && (symbol->place >= c->symbols.count || c->symbols.at[symbol->place] != symbol)) symbol = symbol->shadowed;
+  return symbol;
 }
 
 void check_unknown(struct checker *c, const char *what, const char *name, struct range range, bool tensors_only) {
@@ -47,7 +45,11 @@ struct symbol *check_declare(struct checker *c, enum symbol_kind kind, const str
   symbol->name = name->text;
   symbol->kind = kind;
   symbol->range = name->range;
+  symbol->place = c->symbols.count;
+  symbol->shadowed = before;
   list_push(c->arena, &c->symbols, symbol);
+  if (!c->newest.arena) map_init(&c->newest, c->arena);
+  map_set(&c->newest, name->text, symbol);
   return symbol;
 }
 

@@ -16,6 +16,8 @@ enum symbol_kind {
 };
 struct symbol {
   const char *name;
+  uint32_t place;          // in checker.symbols, while its scope is open
+  struct symbol *shadowed; // the one of the same name before it; NULL: none
   enum symbol_kind kind;
   struct range range;
   struct ir_expr *value;
@@ -48,6 +50,7 @@ struct checker {
   bool is_first_entry; // requirements are collected once
   struct list types;   // struct type_binding
   struct list symbols; // struct symbol: innermost last
+  struct map newest;   // the last symbol declared of each name; its scope may have ended
   struct list axes;    // struct scope_axis: outermost first
   struct list guards;  // struct ir_expr
   struct list selected; // struct ir_expr: conditions of ?:, && and || around the expression

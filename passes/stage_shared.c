@@ -184,7 +184,7 @@ static bool make_memory(struct sharer *s) {
     total += dim->integer * stride->integer * type_bytes(other->type);
   }
   if (units > STATIC_LIMIT || row > STATIC_LIMIT || total > STATIC_LIMIT) {
-    diag_error(diag, ERROR_DIRECTIVE, range, "with the copy of '%s' a block takes %lld bytes of shared memory or more; at most %d are legal", s->tensor->label, (long long)total,
+    diag_error(diag, ERROR_SHARED_LIMIT, range, "with the copy of '%s' a block takes %lld bytes of shared memory or more; at most %d are legal", s->tensor->label, (long long)total,
                STATIC_LIMIT);
     diag_note(diag, (struct range){0}, "split the axes inside '%s' by smaller factors", s->at);
     return false;

@@ -1,11 +1,19 @@
 #!/usr/bin/env python3
 """Reductions and permutes whose inputs break kernels, with answers known in closed form: each runs in the simulator under all its
-checks (or on $RED_DEVICE), is compared with the reference, and the outputs with the answer. Every input is a formula."""
+checks (or on $RED_DEVICE), under five orders of blocks, warps and lanes, is compared with the reference, and the outputs with the answer. Every input is a
+formula. Where nvcc is found, each also runs in the simulator from what nvcc makes of the CUDA text, which must give the same bits.
 
+  REDC=build/redc RED_SOURCE_DIR=. python3 tests/run/cases.py [TEXT]     # the cases with TEXT in their names
+"""
+
+import filecmp
 import functools
 import math
 import operator
 import os
+import re
+import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -14,6 +22,8 @@ import batch  # noqa: E402
 import npyfile  # noqa: E402
 
 REDC = os.environ['REDC']
+NVCC = shutil.which('nvcc') or shutil.which('nvcc', path=os.path.join(os.environ.get('CUDA_HOME', '/usr/local/cuda'), 'bin'))
+SEEDS = range(1, 6)
 DEVICE, JOBS = os.environ.get('RED_DEVICE', 'sim'), int(os.environ.get('RED_JOBS', '2'))
 
 
@@ -93,6 +103,74 @@ def cases():
            ['-D', 'm=96', '--arg', 'A=(37*i)%101'], array('B', [37 * r % 101 - 100 for r in range(96)]))
     yield ('A7 one name twice', 'kernel k(A: f32[m]) -> (B: f32[2]) { let s = sum(j in m) A[j]; B[0] = s; let s = sum(j in m) (A[j] * A[j]); B[1] = s; }'
            + ALONE, ['-D', 'm=40', '--arg', 'A=i'], array('B', [780, 20540]))
+    for bound in ('', ' schedule k { split i by 4 -> io, ii; split j by 32 -> jo, ji; bind ii -> thread.y; bind io -> thread.z; bind ji -> thread.x; }'):
+        yield ('A9 a predicate on rows and columns' + bound, 'kernel k(A: i32[n, m] strided) -> (B: i32[12]) { for i in 12 { if i < 10 { '
+               'B[i] = min(j in 64 if j < 50) A[min(i, 9), j]; } } }' + bound,
+               ['-D', 'n=10', '-D', 'm=64', '--arg', 'A=i1 < 50 ? 1000 - 3 * i1 : -2147483648@strides:64:1', '--arg', 'B=-7'], array('B', [853] * 10 + [-7] * 2))
+    yield ('A12 two accumulators', 'kernel k(A: i32[4, 16]) -> (B: i32[4], C: i32[4]) { for y in 4 { let s = sum(r in 16) A[y, r]; let t = max(r in 16) (A[y, r] ^ 5); '
+           'B[y] = s; C[y] = t; } } schedule k { bind y -> thread.y; bind r -> thread.x; }', ['--arg', 'A=16*i0+i1'],
+           lambda read: read('B') == [120, 376, 632, 888] and read('C') == [15, 31, 47, 63])
+    yield ('A22 fewer threads in the second reduction', 'kernel k(A: i32[256], D: i32[50]) -> (B: i32[1], C: i32[1]) { B[0] = sum(r in 256) A[r]; '
+           'C[0] = sum(r in 50) D[r]; } schedule k { bind r -> thread.x; }', ['--arg', 'A=const(1000000)', '--arg', 'D=const(1)'],
+           lambda read: read('B') == [256000000] and read('C') == [50])
+    yield ('A21 two reductions back to back', 'kernel k(A: i32[n, m]) -> (B: i32[n], C: i32[n]) { for i in n { B[i] = sum(j in m) A[i, j]; C[i] = max(j in m) A[i, j]; } }'
+           ' schedule k { bind j -> thread.x; }', ['-D', 'm=192', *sizes(n=8), '--arg', 'A=1000*i0+i1'],
+           lambda read: read('B') == [192000 * k + 18336 for k in range(8)] and read('C') == [1000 * k + 191 for k in range(8)])
+    yield ('A27 a condition on threads', 'kernel k(A: i32[32, 8]) -> (B: i32[32]) { for r in 32 { if r < 17 { B[r] = sum(x in 8) A[r, x]; } } }'
+           ' schedule k { bind r -> thread.y; bind x -> thread.x; }', ['--arg', 'A=8*i0+i1', '--arg', 'B=-1'], array('B', [64 * r + 28 for r in range(17)] + [-1] * 15))
+    yield ('A27 a condition on blocks', 'kernel k(A: i32[n, 100]) -> (B: i32[n]) { for i in n { if i % 2 == 0 { B[i] = sum(r in 100) A[i, r]; } } }' + LANES.replace(' j ', ' r '),
+           [*sizes(n=9), '--arg', 'A=i0', '--arg', 'B=-1'], array('B', [-1 if i % 2 else 100 * i for i in range(9)]))
+    yield ('A27 a condition on groups', 'kernel k(A: i32[4, 8]) -> (B: i32[4]) { for y in 4 { if y < 2 { B[y] = sum(x in 8) A[y, x]; } } }'
+           ' schedule k { bind y -> thread.y; bind x -> thread.x; }', ['--arg', 'A=8*i0+i1', '--arg', 'B=-1'], array('B', [28, 92, -1, -1]))
+    better = 'a.v > b.v || (a.v == b.v && a.p < b.p)'
+    for order in ('vp', 'pv'):
+        head = ', '.join({'v': 'v: f32', 'p': 'p: i32'}[c] for c in order)
+        identity, operands, places = (', '.join(one[c] for c in order) for one in ({'v': '-1000', 'p': '99'}, {'v': 'A[j]', 'p': 'i32(j)'}, {'v': 'V[0]', 'p': 'P[0]'}))
+        yield (f'A30 an argmax of one\'s own, {order}', f'reducer best({head}) {{ identity ({identity}); combine(a, b) {{ '
+               f'({", ".join(f"{better} ? a.{c} : b.{c}" for c in order)}) }} }}'
+               f'kernel k(A: f32[m]) -> (V: f32[1], P: i32[1]) {{ ({places}) = best(j in m) ({operands}); }}' + ALONE,
+               ['-D', 'm=90', '--arg', 'A=-((11*(i+5))%17)'], lambda read: read('P') == [12] and read('V') == [0])
+    for r in (13, 16, 33):
+        yield (f'A32 max of -inf, {r} on 16 lanes', rowsum('f32', 'max') + ' schedule k { split j by 16 -> jo, jt; bind i -> block.x; bind jt -> thread.x; }',
+               [*sizes(n=3), '-D', f'm={r}', '--arg', 'A=const(-inf)'], array('B', [-math.inf] * 3))
+    for lane in (0, 5, 31, 32, 38):
+        yield (f'A17 NaN at {lane}', 'kernel k(A: f32[m]) -> (V: f32[1], P: i32[1]) { (V[0], P[0]) = argmax(j in m) (A[j], i32(j)); }' + ALONE,
+               ['-D', 'm=39', '--arg', f'A=i == {lane} ? 0.0 / 0.0 : f32(i)'], array('P', [lane]))
+    wide = ' schedule k { split j by 1024 -> jo, jt; bind jt -> thread.x; }'
+    yield ('R1 a fold of a million', 'kernel k(A: f32[m]) -> (B: f32[1]) { B[0] += sum(j in m) A[j]; }' + wide, [*sizes(m=1000000), '--arg', 'A=const(1)', '--arg', 'B=const(5)'],
+           array('B', [1000005]))
+    yield ('R1 overwrites', total('f32') + wide, [*sizes(m=1000000), '--arg', 'A=const(1)'], array('B', [1000000]))
+    yield ('R3 into a view, whole', 'kernel k(A: i32[a, b, c]) -> (B: i32[c] strided) { for k in c { B[k] = sum(i in a, j in b) A[i, j, k]; } }'
+           ' schedule k { split j by 128 -> jo, jt; bind jt -> thread.y; bind k -> thread.x; }',
+           ['-D', 'c=6', *sizes(a=512, b=1024), '--arg', 'A=const(1)', '--arg', 'B=@offset:1,strides:3'], array('B', [524288] * 6))
+    for n in (1, 300):
+        yield (f'R5 NaN alone, {n}', rowsum('f32', 'max'), [*sizes(n=1, m=n), '--arg', 'A=0.0 / 0.0'], lambda read: same(read('B'), [math.nan]))
+    yield ('R5 NaN of one row, max', rowsum('f32', 'max'), [*sizes(n=5, m=300), '--arg', 'A=i0 == 2 && i1 == 299 ? 0.0 / 0.0 : f32(i1)'],
+           lambda read: same(read('B'), [299, 299, math.nan, 299, 299]))
+    a, b = 1, 0
+    for i in range(100003):
+        a, b = a * (2 * i + 1) % 2 ** 32, (b * (2 * i + 1) + i) % 2 ** 32
+    yield ('R8 composition in order', 'ordered reducer affine(a: u32, b: u32) { identity (1, 0); combine(f, g) { (f.a * g.a, f.b * g.a + g.b) } }'
+           'kernel k(A: u32[n], B: u32[n]) -> (R: u32[2]) { let (a, b) = affine(i in n) (A[i], B[i]); R[0] = a; R[1] = b; }'
+           ' schedule k { split i into 256 -> it, is; bind it -> thread.x; }', [*sizes(n=100003), '--arg', 'A=2*i+1', '--arg', 'B=i'], array('R', [a, b]))
+    yield ('R8 argmax of zeros', 'kernel k(A: f32[m]) -> (V: f32[1], P: i32[1]) { (V[0], P[0]) = argmax(j in m) (A[j], i32(j)); }' + wide,
+           [*sizes(m=100003), '--arg', 'A=const(0)'], array('P', [0]))
+    yield ('R9 an empty axis in the middle', 'kernel k(A: f32[a, b, c]) -> (B: f32[a, c]) { for i in a, l in c { B[i, l] = sum(j in b) A[i, j, l]; } }',
+           [*sizes(a=4, b=0, c=3), '--arg', 'A=iota'], array('B', [0] * 12))
+    yield ('R9 max of nothing', rowsum('f32', 'max'), [*sizes(n=4, m=0), '--arg', 'A=iota'], array('B', [-math.inf] * 4))
+    for type_ in ('f16', 'f32', 'f64'):
+        for n in (1, 17, 5000):
+            yield (f'R10 min of +inf, {type_} {n}', total(type_, 'min'), [*sizes(m=n), '--arg', 'A=const(inf)'], array('B', [math.inf]))
+            yield (f'R10 max of -inf, {type_} {n}', total(type_, 'max'), [*sizes(m=n), '--arg', 'A=const(-inf)'], array('B', [-math.inf]))
+    yield ('R13 halves do not overflow, 2^22', total('f16') + wide, [*sizes(m=1 << 22), '--arg', 'A=i < 2097152 ? 1024 : -1024'], array('B', [0]))
+    yield ('R16 the fastest dimension is kept, whole', 'kernel k(A: f32[n, m]) -> (B: f32[m]) { for j in m { B[j] = sum(i in n) A[i, j]; } }'
+           ' schedule k { split i by 32 -> io, it; bind it -> thread.y; bind j -> thread.x; }', ['-D', 'm=24', *sizes(n=65536), '--arg', 'A=i1+1'],
+           array('B', [65536 * (j + 1) for j in range(24)]))
+    yield ('R26 init, whole', 'kernel k(A: i32[m]) -> (S: i32[1], P: i32[1]) { S[0] = sum(j in m; init = 10) A[j]; P[0] = prod(j in m; init = 10) A[j]; }'
+           ' schedule k { split j by 256 -> jo, jt; bind jt -> thread.x; }', [*sizes(m=70000), '--arg', 'A=const(1)'],
+           lambda read: read('S') == [70010] and read('P') == [10])
+    for e in range(1, 68):
+        yield (f'R34 squares of {e}', total() + ALONE, ['-D', f'm={e}', '--arg', 'A=(i+1)*(i+1)'], array('B', [e * (e + 1) * (2 * e + 1) // 6]))
     for r, expected in ((33, 561), (56, 1596), (72, 2628), (256, 32896), (1000, 500500), (1024, 524800)):
         yield (f'A11 {r} threads', total() + ALONE, ['-D', f'm={r}', '--arg', 'A=i+1'], array('B', [expected]))
     for r in (256, 300):
@@ -148,6 +226,28 @@ def cases():
         yield permute((6, 6), (1, 0), type_)
         yield permute((0, 64, 64), (0, 2, 1), type_)
         yield permute((2,) * 12, tuple(range(11, -1, -1)), type_)
+    for type_ in ('f32', 'f16'):
+        yield permute((5, 77, 124), (0, 2, 1), type_)
+    yield permute((2, 300001), (1, 0), 'u8')
+    yield permute((2, 3, 5, 1), (1, 0, 2, 3), 'u8')
+    yield permute((9, 4100, 2, 2), (1, 0, 3, 2), 'f16')
+    yield permute((2,) * 15, tuple(range(14, -1, -1)), 'u8')
+    yield permute((2,) * 15, (*range(1, 15), 0), 'u8')
+    yield permute((1, 1), (1, 0), 'f32')
+    yield permute((2, 1), (1, 0), 'f32')
+    yield permute((3, 5, 1031, 2, 7), (3, 4, 2, 0, 1), 'f32')
+    yield permute((200, 72), (1, 0), 'c128')
+    yield permute((7, 130, 130), (0, 2, 1), 'f64')
+    yield permute((64, 0), (1, 0), 'f32')
+    yield ('P27 rank 0', 'kernel k(X: f32[]) -> (Y: f32[]) { Y[] = X[]; }', ['--arg', 'X=7'], array('Y', [7]))
+    yield ('P16 over NaN', 'kernel k(X: f32[n, n]) -> (Y: f32[n, n]) { for i in n, j in n { Y[j, i] = X[i, j]; } }', [*sizes(n=6), '--arg', 'X=i', '--arg', 'Y=0.0 / 0.0'],
+           array('Y', [6 * i + j for j in range(6) for i in range(6)]))
+    yield ('P9 a column of a strided slot', 'kernel k(X: f32[a, b]) -> (Y: f32[a, b] strided) { for i in a, j in b { Y[i, j] = X[i, j]; } }',
+           [*sizes(a=24, b=1), '--arg', 'X=i', '--arg', 'Y=@offset:7,strides:40:1'], array('Y', list(range(24))))
+    yield ('P20 three rounds in one block', 'kernel k(X: f32[3, 96, 96]) -> (Y: f32[3, 96, 96]) { for b in 3, i in 96, j in 96 { Y[b, j, i] = X[b, i, j]; } }'
+           ' schedule k { tile i by 32, j by 32 -> io, jo, ii, ji; reorder b, io, jo, ii, ji; stage X at jo in shared as S pad 1; bind Y.ii -> thread.x; split Y.ji by 8 -> ja, jt;'
+           ' bind jt -> thread.y; bind S.ji -> thread.x; split S.ii by 8 -> sa, st; bind st -> thread.y; }',
+           ['--arg', 'X=i'], array('Y', [9216 * b + 96 * i + j for b in range(3) for j in range(96) for i in range(96)]))
     yield permute((33, 48), (1, 0), 'bool')
     yield permute((2, 2097), (1, 0), 'i8', 'iota')
     for type_ in ('f32', 'f16'):
@@ -241,36 +341,86 @@ def all_cases():
             yield f'{name}, {form}', program, args, answer
 
 
-def prepare(case, folder):
-    """The arguments of a case's run, whose tensors go to files of the folder, and their names."""
-    _, program, args, _ = case
-    os.mkdir(folder)
-    with open(f'{folder}/k.red', 'w', encoding='utf-8') as f:
-        f.write(program)
-    outs = sorted(set(a for a in ('A', 'B', 'C', 'D', 'P', 'R', 'S', 'V', 'X', 'Y') if f'{a}: ' in program.split('kernel k')[-1].split('{')[0]))
-    return [f'{folder}/k.red', *args] + [a for out in outs for a in ('--out', f'{out}={folder}/{out}.npy')], outs
+class Case:
+    """One case in a folder of its own; its kernel has a name of its own, so that all stand in one CUDA file."""
+
+    def __init__(self, number, case, root):
+        self.name, program, self.args, self.answer = case
+        self.kernel = f'case{number}'
+        self.program = re.sub(r'\b(kernel|schedule) k\b', rf'\1 {self.kernel}', program)
+        self.folder = f'{root}/{self.kernel}'
+        self.path = f'{self.folder}/k.red'
+        head = self.program.split(f'kernel {self.kernel}')[-1].split('{')[0]
+        self.outs = sorted(set(a for a in ('A', 'B', 'C', 'D', 'P', 'R', 'S', 'V', 'X', 'Y') if f'{a}: ' in head))
+        os.mkdir(self.folder)
+        with open(self.path, 'w', encoding='utf-8') as f:
+            f.write(self.program)
+
+    def line(self, seed, twin=None):
+        """The arguments of a run; its tensors go to files of the folder."""
+        line = [self.path, *self.args, f'--seed={seed}']
+        if twin:
+            return [*line, f'--twin={twin}']
+        return line + (['--check', '--verify-each'] if seed == SEEDS[0] else []) + [a for out in self.outs for a in ('--out', f'{out}={self.folder}/{out}-{seed}.npy')]
+
+    def judge(self, status, output, seed, twin=None):
+        """What is wrong with a run, or None."""
+        name = f'{self.name}, seed {seed}' + (' beside nvcc' if twin else '')
+        if status:
+            return f'{name}: exit status {status}\n  redc run {" ".join(self.line(seed, twin))}\n{output}'
+        if twin:
+            return None
+        if seed == SEEDS[0]:
+            read = lambda out: npyfile.read(f'{self.folder}/{out}-{seed}.npy')[2]  # noqa: E731
+            return None if self.answer(read) else f'{name}: wrong answer: ' + ', '.join(f'{o} = {read(o)[:8]}' for o in self.outs)
+        for out in self.outs:
+            if not filecmp.cmp(f'{self.folder}/{out}-{SEEDS[0]}.npy', f'{self.folder}/{out}-{seed}.npy', shallow=False):
+                return f'{name} gives another {out} than seed {SEEDS[0]}'
+        return None
+
+    def cuda(self):
+        """The CUDA text, for the sizes of the run where a schedule needs them."""
+        defines, sizes = [], []
+        for option, value in zip(self.args[::2], self.args[1::2]):
+            if option in ('-D', '--size'):
+                (defines if option == '-D' else sizes).extend(('-D', value))
+        for given in (defines, defines + sizes):
+            done = subprocess.run([REDC, self.path, *given, '--emit=cuda'], capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                return f'namespace of_{self.kernel} {{\n{done.stdout}}}\n'
+        return f'#error "{self.name}: no CUDA text"\n'
 
 
-def judge(case, folder, line, outs, status, output):
-    """What is wrong with a run, or None."""
-    name, _, _, answer = case
-    if status:
-        return f'{name}: exit status {status}\n  redc run {" ".join(line)}\n{output}'
-    read = lambda out: npyfile.read(f'{folder}/{out}.npy')[2]  # noqa: E731
-    return None if answer(read) else f'{name}: wrong answer: ' + ', '.join(f'{o} = {read(o)[:8]}' for o in outs)
+def run_all(chosen, twin=None):
+    """Every case under every seed: what is wrong."""
+    runs = [(c, seed) for c in chosen for seed in SEEDS]
+    done = batch.run(REDC, [c.line(seed, twin) for c, seed in runs], [f'--device={DEVICE}'], JOBS, 300)
+    answers = [c.judge(status, output, seed, twin) for (c, seed), (status, output) in zip(runs, done)]
+    return [a for a in answers if a]
+
+
+def run_twins(root, chosen):
+    """The cases from the CUDA text."""
+    twin = f'{root}/all.ptx'
+    with open(f'{root}/all.cu', 'w', encoding='utf-8') as f:
+        f.writelines(c.cuda() for c in chosen)
+    done = subprocess.run([NVCC, '-arch=sm_75', '-ptx', f.name, '-o', twin], capture_output=True, text=True, check=False)
+    return [f'nvcc: {done.stderr}'] * len(chosen) if done.returncode else run_all(chosen, twin)
 
 
 def main():
-    chosen = [c for c in all_cases() if len(sys.argv) < 2 or sys.argv[1] in c[0]]
-    with tempfile.TemporaryDirectory() as scratch:
-        folders = [f'{scratch}/{n}' for n in range(len(chosen))]
-        prepared = [prepare(*pair) for pair in zip(chosen, folders)]
-        done = batch.run(REDC, [line for line, _ in prepared], ['--check', '--verify-each', f'--device={DEVICE}'], JOBS, 300)
-        answers = [judge(case, folder, *ready, *result) for case, folder, ready, result in zip(chosen, folders, prepared, done)]
-    wrong = [x for x in answers if x]
-    print('\n'.join(wrong))
-    print(f'{len(chosen) - len(wrong)} passed, {len(wrong)} failed')
-    return 1 if wrong else 0
+    with tempfile.TemporaryDirectory() as root:
+        chosen = [Case(i, c, root) for i, c in enumerate(c for c in all_cases() if len(sys.argv) < 2 or sys.argv[1] in c[0])]
+        wrong = run_all(chosen)
+        runs = len(chosen) * len(SEEDS)
+        if NVCC and DEVICE == 'sim':
+            runs *= 2
+            wrong += run_twins(root, chosen)
+        else:
+            print('skipped: no case ran from the CUDA text, for want of nvcc or of the simulator')
+    print('\n'.join(wrong[:20]))
+    print(f'{runs - len(wrong)} passed, {len(wrong)} failed')
+    return 1 if wrong or not runs else 0
 
 
 if __name__ == '__main__':
