@@ -295,6 +295,11 @@ static void statement(struct cuda *cg, const struct ir_stmt *stmt) {
     put(cg, "__threadfence();");
     cuda_line_end(cg);
     break;
+  case IR_GRID_WAIT:
+  case IR_GRID_READY:
+    text_printf(&cg->line, "asm volatile(\"griddepcontrol.%s;\" : : : \"memory\");", stmt->kind == IR_GRID_WAIT ? "wait" : "launch_dependents");
+    cuda_line_end(cg);
+    break;
   case IR_FOR: loop(cg, stmt); break;
   case IR_IF: branch(cg, stmt); break;
   case IR_BARRIER:

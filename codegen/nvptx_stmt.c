@@ -289,8 +289,8 @@ static LLVMValueRef build_asm(struct nvptx *cg, LLVMTypeRef result, const char *
   return LLVMBuildCall2(cg->builder, type, code, operands, count, "");
 }
 
-static void build_fence(struct nvptx *cg) {
-  build_asm(cg, LLVMVoidTypeInContext(cg->llvm), "fence.acq_rel.gpu;", "~{memory}", NULL, 0);
+static void build_order(struct nvptx *cg, const char *text) {
+  build_asm(cg, LLVMVoidTypeInContext(cg->llvm), text, "~{memory}", NULL, 0);
 }
 
 // The suffix of an atomic's type: bits for logic, signs where they matter.
@@ -347,7 +347,9 @@ static void build_stmt(struct nvptx *cg, const struct ir_stmt *stmt) {
   case IR_LOAD_WIDE: build_load_wide(cg, stmt); break;
   case IR_STORE_WIDE: build_store_wide(cg, stmt); break;
   case IR_ATOMIC: build_atomic(cg, stmt); break;
-  case IR_FENCE: build_fence(cg); break;
+  case IR_FENCE: build_order(cg, "fence.acq_rel.gpu;"); break;
+  case IR_GRID_WAIT: build_order(cg, "griddepcontrol.wait;"); break;
+  case IR_GRID_READY: build_order(cg, "griddepcontrol.launch_dependents;"); break;
   case IR_FOR: build_for(cg, stmt); break;
   case IR_IF: build_if(cg, stmt); break;
   case IR_BARRIER: build_barrier(cg); break;

@@ -134,8 +134,10 @@ enum ir_stmt_kind {
   IR_STORE_WIDE, // neighbours of mem from indices on = inputs, likewise
   IR_ATOMIC,     // mem[indices] = it, changed by `value`; results: none, or what it was before
   IR_FENCE,      // what this thread did, and what it saw, is before what it does next, for all threads of the device
+  IR_GRID_WAIT,  // the launch before has ended, all that it wrote is seen; at once where launches do not overlap
+  IR_GRID_READY, // the launch behind may begin once every block has come here
 };
-enum { IR_STMT_KINDS = IR_FENCE + 1 };
+enum { IR_STMT_KINDS = IR_GRID_READY + 1 };
 // unroll of a loop that is a vector: its copies' accesses are joined by pass `widen`.
 enum { UNROLL_VECTOR = 1u << 30 };
 

@@ -263,6 +263,12 @@ static void build_workspace(struct builder *b, const struct ir_entry *from, stru
   if (bytes) entry->zeroed = translate_int(b, WORKSPACE_HEADER_BYTES);
 }
 
+static bool waits_for_grid(const struct ir_entry *entry) {
+  for (uint32_t i = 0; i < entry->body.count; i++)
+    if (list_at(&entry->body, struct ir_stmt, i)->kind == IR_GRID_WAIT) return true;
+  return false;
+}
+
 static void build_launch(struct builder *b, struct ir_kernel *kernel, struct ir_entry *from, struct plan_entry *entry,
                          plan_parameters_function *parameters) {
   if (entry->launch_count == PLAN_MAX_LAUNCHES) refuse(b, "more than 8 launches");
@@ -272,6 +278,7 @@ static void build_launch(struct builder *b, struct ir_kernel *kernel, struct ir_
   entry->launches = launches;
   struct plan_launch *launch = &launches[entry->launch_count - 1];
   launch->function = copy_name(b, from->name);
+  launch->is_programmatic = waits_for_grid(from);
   for (int d = 0; d < 3; d++) {
     launch->grid[d] = from->grid[d] ? translate(b, from->grid[d]) : translate_int(b, 1);
     launch->block[d] = from->block[d] ? from->block[d] : 1;

@@ -203,6 +203,8 @@ static void print_stmt(struct printer *p, const struct ir_stmt *s) {
   case IR_STORE_WIDE: print_wide(p, s); break;
   case IR_ATOMIC: print_atomic(p, s); break;
   case IR_FENCE: text_puts(p->out, "fence"); break;
+  case IR_GRID_WAIT: text_puts(p->out, "grid_wait"); break;
+  case IR_GRID_READY: text_puts(p->out, "grid_ready"); break;
   }
   print_range(p, s->range);
   text_puts(p->out, "\n");

@@ -27,6 +27,8 @@ const char *const ir_stmt_names[] = {
     [IR_STORE_WIDE] = "store_wide",
     [IR_ATOMIC] = "atomic",
     [IR_FENCE] = "fence",
+    [IR_GRID_WAIT] = "grid_wait",
+    [IR_GRID_READY] = "grid_ready",
 };
 const char *const ir_atomic_names[] = {
     [ATOMIC_ADD] = "add", [ATOMIC_MIN] = "min", [ATOMIC_MAX] = "max", [ATOMIC_AND] = "and",

@@ -249,7 +249,9 @@ static struct ir_stmt *read_stmt(struct reader *r) {
   case IR_LOAD_WIDE:
   case IR_STORE_WIDE: read_wide(r, s); return s;
   case IR_ATOMIC: read_atomic(r, s); return s;
-  case IR_FENCE: break;
+  case IR_FENCE:
+  case IR_GRID_WAIT:
+  case IR_GRID_READY: break;
   }
   s->range = read_range(r);
   return s;

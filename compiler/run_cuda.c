@@ -102,8 +102,8 @@ bool cuda_run_launch(struct cuda_run *run, const struct plan_launch_value *value
   if (value->shared > STATIC_LIMIT) CALL(run, function_set, function, CU_FUNCTION_DYNAMIC_SHARED, (int)value->shared);
   void *parameters[PLAN_MAX_ARGUMENTS + 1];
   for (uint32_t i = 0; i < value->launch->argument_count; i++) parameters[i] = (void *)(uintptr_t)&value->arguments[i];
-  const uint32_t *grid = value->grid, *block = value->launch->block;
-  CALL(run, launch, function, grid[0], grid[1], grid[2], block[0], block[1], block[2], value->shared, NULL, parameters, NULL);
+  cu_result error = driver_launch(run->driver, function, value, NULL, parameters);
+  if (error) return fail(run, "launch", error);
   CALL(run, synchronize);
   return true;
 }

@@ -183,7 +183,9 @@ static void check_stmt(struct verifier *v, const struct ir_stmt *s) {
   case IR_LOAD_WIDE:
   case IR_STORE_WIDE: check_wide(v, s); return;
   case IR_ATOMIC: check_atomic(v, s); return;
-  case IR_FENCE: return;
+  case IR_FENCE:
+  case IR_GRID_WAIT:
+  case IR_GRID_READY: return;
   case IR_SYNCWARP: verify_typed(v, s->value, PLACE_PROGRAM, TYPE_U32, "the mask"); return;
   }
   verify_fault(v, v->range, "a statement of no known kind");

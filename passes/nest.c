@@ -932,6 +932,19 @@ static bool is_in_thread_order(struct nest *n, const struct ir_stage *stage) {
   return true;
 }
 
+// Launches one behind another overlap from sm_90 on: a later one waits for what it reads, an earlier one lets it begin.
+static void order_launches(struct nest *n) {
+  enum { OVERLAP_SM = 90 };
+  const struct list *entries = &n->kernel->entries;
+  uint32_t place = 0, lets = 0;
+  while (entries->at[place] != n->entry) place++;
+  if (n->context->options->target->sm < OVERLAP_SM) return;
+  while (lets < n->entry->body.count && list_at(&n->entry->body, struct ir_stmt, lets)->kind == IR_LET) lets++;
+  if (place + 1 < entries->count && list_at(entries, struct ir_entry, place + 1)->launch)
+    list_insert(n->arena, &n->entry->body, lets, ir_stmt(n->arena, IR_GRID_READY, n->entry->range));
+  if (n->entry->launch) list_insert(n->arena, &n->entry->body, lets, ir_stmt(n->arena, IR_GRID_WAIT, n->entry->range));
+}
+
 bool pass_nest(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
   struct nest n = {.context = context, .arena = context->arena, .diag = context->diag, .kernel = kernel, .entry = entry};
   struct list runs = {0}, arrivals = {0}; // struct list of struct work, what an arrival is not among; struct ir_stage
@@ -987,6 +1000,7 @@ bool pass_nest(struct pass_context *context, struct ir_kernel *kernel, struct ir
     struct ir_stage *stage = list_at(&n.works, struct work, i)->stage;
     for (uint32_t k = 0; k < stage->results.count; k++) list_at(&stage->results, struct ir_var, k)->subst = NULL;
   }
+  order_launches(&n);
   entry->stages.count = entry->axes.count = 0;
   entry->level = LEVEL_PROGRAM;
   return true;

@@ -442,7 +442,9 @@ static void run_stmt(struct prover *p, struct node *node) {
   case IR_BARRIER: prove_barrier(p); break;
   case IR_SYNCWARP: prove_syncwarp(p, stmt->value); break;
   case IR_ATOMIC: run_atomic(p, node); break;
-  case IR_FENCE: break;
+  case IR_FENCE:
+  case IR_GRID_WAIT:
+  case IR_GRID_READY: break;
   case IR_ALLREDUCE: prove_fault(p, PROOF_LIMIT, NULL, NULL, "a reduction over threads is left"); break;
   }
   p->current = outer;

@@ -352,8 +352,7 @@ static red_error run_all(const struct cuda *cuda, const struct call *call, cu_st
     const struct plan_launch *launch = value->launch;
     uint32_t number = variant_function(call->variant, call->place, call->result.entry, launch);
     for (uint32_t a = 0; a < launch->argument_count; a++) parameters[a] = (void *)(uintptr_t)&value->arguments[a];
-    cu_result error = cuda->driver->launch(call->module->functions[number], value->grid[0], value->grid[1], value->grid[2], launch->block[0],
-                                           launch->block[1], launch->block[2], value->shared, stream, parameters, NULL);
+    cu_result error = driver_launch(cuda->driver, call->module->functions[number], value, stream, parameters);
     if (error) return fail(cuda->driver, "cuLaunchKernel", error);
   }
   return RED_OK;

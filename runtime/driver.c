@@ -1,5 +1,7 @@
 #include "runtime/driver.h"
 
+#include "runtime/plan.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -67,4 +69,14 @@ void driver_error_text(const struct driver *driver, const char *call, cu_result 
     snprintf(text + length, bytes - length, "; the code is for another GPU than this one (driver for CUDA %d.%d)", major, minor);
   if (error == CU_ERROR_INVALID_PTX || error == CU_ERROR_UNSUPPORTED_PTX_VERSION)
     snprintf(text + length, bytes - length, "; the driver, for CUDA %d.%d, does not take this PTX: its first lines name the version that it needs", major, minor);
+}
+
+cu_result driver_launch(const struct driver *driver, cu_function function, const struct plan_launch_value *value, cu_stream stream, void **parameters) {
+  const uint32_t *grid = value->grid, *block = value->launch->block;
+  if (!value->launch->is_programmatic || !driver->launch_ex)
+    return driver->launch(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], value->shared, stream, parameters, NULL);
+  struct cu_launch_attribute attribute = {.id = CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION, .value = {.is_allowed = 1}};
+  struct cu_launch_config config = {
+      .grid = {grid[0], grid[1], grid[2]}, .block = {block[0], block[1], block[2]}, .shared = value->shared, .stream = stream, .attributes = &attribute, .attribute_count = 1};
+  return driver->launch_ex(&config, function, parameters, NULL);
 }

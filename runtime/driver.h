@@ -38,6 +38,23 @@ enum {
 #define CU_STREAM_LEGACY ((cu_stream)(uintptr_t)1)
 #define CU_STREAM_PER_THREAD ((cu_stream)(uintptr_t)2)
 
+// A launch with attributes, as the driver lays it out.
+enum cu_launch_attribute_id { CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
+struct cu_launch_attribute {
+  int id;
+  char padding[4];
+  union {
+    char bytes[64];
+    int is_allowed; // PROGRAMMATIC_STREAM_SERIALIZATION
+  } value;
+};
+struct cu_launch_config {
+  unsigned grid[3], block[3], shared;
+  cu_stream stream;
+  struct cu_launch_attribute *attributes;
+  unsigned attribute_count;
+};
+
 // X(member, symbol, parameters)
 #define DRIVER_FUNCTIONS(X)                                                                                          \
   X(init, "cuInit", (unsigned flags))                                                                                \
@@ -84,6 +101,8 @@ enum {
   X(stream_capture, "cuStreamGetCaptureInfo_v2",                                                                     \
     (cu_stream stream, enum cu_capture_status * status, uint64_t * id, cu_graph * graph, const void **dependencies,  \
      size_t *count))                                                                                                 \
+  X(launch_ex, "cuLaunchKernelEx",                                                                                   \
+    (const struct cu_launch_config *config, cu_function function, void **parameters, void **extra))                  \
   X(stream_id, "cuStreamGetId", (cu_stream stream, unsigned long long *id))                                          \
   X(capture_mode, "cuThreadExchangeStreamCaptureMode", (enum cu_capture_mode * mode))                                \
   X(stream_is_capturing, "cuStreamIsCapturing", (cu_stream stream, enum cu_capture_status * status))
@@ -99,5 +118,9 @@ struct driver {
 const struct driver *driver_open(const char **why);
 // "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory", in `text`. 209, 218 and 222 get a sentence with both versions.
 void driver_error_text(const struct driver *driver, const char *call, cu_result error, char *text, size_t bytes);
+
+// One launch of a plan. One that is programmatic may begin before the launch in front of it has ended, where the driver knows how.
+struct plan_launch_value;
+cu_result driver_launch(const struct driver *driver, cu_function function, const struct plan_launch_value *value, cu_stream stream, void **parameters);
 
 #endif

@@ -22,6 +22,7 @@
 //   // red.plan workspace [65536 s0 4 mul add]   bytes
 //   // red.plan zeroed [65536]                   of them, from the start: zero before the first launch, and zero again
 //                                                after every one
+//   // red.plan launch ... programmatic          it waits by itself for the launch before, so that they may overlap
 //   // red.plan argument workspace [65536]       an address: so many bytes behind the workspace's start
 //
 //   // red.plan end
@@ -145,6 +146,7 @@ struct plan_launch {
   struct plan_expr grid[3];
   uint32_t block[3];
   struct plan_expr shared; // bytes of dynamic shared memory
+  bool is_programmatic;    // it may begin before the launch in front of it has ended
   struct plan_argument *arguments;
   uint32_t argument_count;
 };

@@ -266,6 +266,7 @@ static void read_launch(struct reader *reader, struct plan_entry *entry) {
     fail(reader, "more than 1024 threads");
   expect(reader, "shared");
   launch->shared = expect_expr(reader, true);
+  launch->is_programmatic = accept(reader, "programmatic");
 }
 
 static void read_argument(struct reader *reader, struct plan_kernel *kernel, struct plan_entry *entry) {

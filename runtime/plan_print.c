@@ -137,6 +137,7 @@ static void put_launch(struct output *out, const struct plan_launch *launch) {
   put(out, " block %" PRIu32 " %" PRIu32 " %" PRIu32 " shared", launch->block[0], launch->block[1],
       launch->block[2]);
   put_expr(out, &launch->shared);
+  if (launch->is_programmatic) put(out, " programmatic");
   end(out);
   for (uint32_t i = 0; i < launch->argument_count; i++) {
     const struct plan_argument *argument = &launch->arguments[i];
