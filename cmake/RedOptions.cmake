@@ -31,6 +31,10 @@ if(RED_SANITIZE OR RED_FUZZ)
   target_compile_options(red-options INTERFACE ${red_sanitize})
   target_compile_definitions(red-options INTERFACE RED_SANITIZED)
   target_link_options(red-options INTERFACE ${red_sanitize})
+elseif(RED_TSAN)
+  target_compile_options(red-options INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
+  target_compile_definitions(red-options INTERFACE RED_SANITIZED)
+  target_link_options(red-options INTERFACE -fsanitize=thread)
 else()
   # redc-clang shares Clang's libstdc++.
   target_link_options(red-options INTERFACE
