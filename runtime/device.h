@@ -12,6 +12,7 @@
 struct variant;
 struct module; // a variant on a device: its code and its functions
 struct call;
+struct repeat;
 
 // What a stream is at this moment.
 struct stream_state {
@@ -38,6 +39,8 @@ struct backend {
   red_error (*check_pointer)(struct red_device *device, const char *name, uint64_t address);
   // Starts all launches of a call that was evaluated.
   red_error (*run)(struct red_device *device, struct call *call, red_stream stream);
+  // The same for one that was started before; `workspace`: where its workspace is. NULL: launches are not kept.
+  red_error (*run_again)(struct red_device *device, const struct repeat *repeat, void *workspace, red_stream stream);
 };
 
 enum { DEVICE_BUCKETS = 64 };

@@ -2,6 +2,7 @@
 #include "runtime/arguments.h"
 #include "runtime/cache.h"
 #include "runtime/driver.h"
+#include "runtime/repeat.h"
 
 #include "red_version.h"
 
@@ -369,6 +370,33 @@ static red_error cuda_run(struct red_device *device, struct call *call, red_stre
   return error;
 }
 
+static red_error run_launches(const struct cuda *cuda, const struct repeat *repeat, uint64_t workspace, cu_stream stream) {
+  for (uint32_t l = 0; l < repeat->launch_count; l++) {
+    const struct repeat_launch *launch = &repeat->launches[l];
+    uint64_t placed[REPEAT_ARGUMENTS];
+    void *parameters[REPEAT_ARGUMENTS];
+    for (uint32_t a = 0; a < launch->argument_count; a++) {
+      bool is_offset = launch->in_workspace >> a & 1;
+      placed[a] = launch->arguments[a] + (is_offset ? workspace : 0);
+      parameters[a] = &placed[a];
+    }
+    cu_result error = cuda->driver->launch(launch->function, launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0], launch->block[1],
+                                           launch->block[2], launch->shared, stream, parameters, NULL);
+    if (error) return fail(cuda->driver, "cuLaunchKernel", error);
+  }
+  return RED_OK;
+}
+
+static red_error cuda_run_again(struct red_device *device, const struct repeat *repeat, void *workspace, red_stream stream) {
+  const struct cuda *cuda = cuda_of(device);
+  struct entered entered;
+  red_error error = enter(cuda, &entered);
+  if (error) return error;
+  error = run_launches(cuda, repeat, (uint64_t)(uintptr_t)workspace, (cu_stream)stream);
+  leave(cuda, &entered);
+  return error;
+}
+
 // ---- Opening
 
 static void cuda_close(struct red_device *device) {
@@ -392,6 +420,7 @@ static const struct backend backend = {
     .unload = cuda_unload,
     .check_pointer = cuda_check_pointer,
     .run = cuda_run,
+    .run_again = cuda_run_again,
 };
 
 static red_error open_driver(const struct red_device *device, const struct driver **driver) {

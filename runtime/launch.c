@@ -1,9 +1,10 @@
 // Launches: arguments, variant, plan, workspace, and then the device.
 //
 // What a launch does the second time: it sorts the arguments, evaluates the plan on the stack, finds the workspace of the stream where the kernel needs
-// some, and hands all to the device. Everything else is done by the first launch, or by red_prepare.
+// some, and hands all to the device; with the arguments of one of the thread's last launches not even the first two. Everything else is done by the
+// first launch, or by red_prepare.
 #define RED_BUILDING
-#include "runtime/arguments.h"
+#include "runtime/repeat.h"
 #include "runtime/workspace.h"
 
 #include <stdio.h>
@@ -170,53 +171,83 @@ static red_error check_pointers(struct call *call) {
   return error;
 }
 
-static red_error check_workspace(const struct call *call, const void *workspace, size_t bytes) {
-  int64_t needed = call->result.workspace;
+static red_error check_workspace(const struct red_kernel *kernel, int64_t needed, const void *workspace, size_t bytes) {
   if (bytes < (size_t)needed || !workspace)
-    return error_set(RED_ERROR_WORKSPACE, "%s needs %lld bytes of workspace; %zu were given", call->kernel->name, (long long)needed, workspace ? bytes : 0);
+    return error_set(RED_ERROR_WORKSPACE, "%s needs %lld bytes of workspace; %zu were given", kernel->name, (long long)needed, workspace ? bytes : 0);
   if ((uintptr_t)workspace % PLAN_WORKSPACE_ALIGNMENT)
-    return error_set(RED_ERROR_WORKSPACE, "%s: the workspace at %p is not aligned to %d bytes", call->kernel->name, workspace, PLAN_WORKSPACE_ALIGNMENT);
+    return error_set(RED_ERROR_WORKSPACE, "%s: the workspace at %p is not aligned to %d bytes", kernel->name, workspace, PLAN_WORKSPACE_ALIGNMENT);
   return RED_OK;
 }
 
 // ---- Launches
 
-static red_error start(struct call *call, const struct target *target, bool has_workspace, void *workspace, size_t bytes) {
+// The caller's workspace, or none: then the stream's.
+struct given {
+  bool is_given;
+  void *data;
+  size_t bytes;
+};
+
+static red_error find_workspace(const struct red_kernel *kernel, red_stream stream, const struct given *given, int64_t bytes, int64_t zeroed, void **data) {
+  *data = given->data;
+  if (!bytes) return RED_OK;
+  if (given->is_given) return check_workspace(kernel, bytes, given->data, given->bytes);
+  return workspace_take(kernel->program->device, kernel->name, stream, bytes, zeroed, data);
+}
+
+static red_error start(struct call *call, const struct target *target, const struct given *given) {
   struct red_device *device = call->variant->device;
   const struct plan_result *result = &call->result;
-  red_error error = RED_OK;
-  if (!result->launch_count) return RED_OK;
-  if (device->checks_pointers) error = check_pointers(call);
+  red_error error = device->checks_pointers ? check_pointers(call) : RED_OK;
   if (!error) error = load(call, target);
-  if (!error && result->workspace) {
-    if (has_workspace)
-      error = check_workspace(call, workspace, bytes);
-    else
-      error = workspace_take(device, call->kernel->name, target->stream, result->workspace, result->zeroed, &workspace);
-    call->workspace = workspace;
-    call->workspace_bytes = (size_t)result->workspace;
-  }
+  if (!error) error = find_workspace(call->kernel, target->stream, given, result->workspace, result->zeroed, &call->workspace);
+  call->workspace_bytes = (size_t)result->workspace;
   return error ? error : device->backend->run(device, call, target->stream);
 }
 
-static red_error launch(const red_kernel *kernel, red_stream stream, const red_argument *arguments, size_t count, bool has_workspace, void *workspace,
-                        size_t bytes) {
+// Whether launches of the kernel are kept for those that repeat them.
+static bool keeps_launches(const struct red_kernel *kernel) {
+  const struct red_device *device = kernel->program->device;
+  return device->backend->run_again && !device->checks_pointers;
+}
+
+// A launch that is evaluated; `words` are kept where there are any.
+static red_error launch_first(const red_kernel *kernel, red_stream stream, const red_argument *arguments, size_t count, const struct given *given,
+                              const int64_t *words, uint32_t word_count) {
   struct call call;
   struct target target = {stream, true};
   bool was_captured = false;
   red_error error = call_begin(&call, kernel, arguments, count, &target);
-  if (!error) error = start(&call, &target, has_workspace, workspace, bytes);
+  if (!error && call.result.launch_count) {
+    error = start(&call, &target, given);
+    if (!error && word_count && !call.is_pinned) repeat_keep(kernel, words, word_count, &call);
+  }
   if (!error && call.is_pinned) error = is_capturing(call.variant->device, &target, &was_captured);
   call_end(&call, was_captured);
   return error;
 }
 
+static red_error launch(const red_kernel *kernel, red_stream stream, const red_argument *arguments, size_t count, const struct given *given) {
+  int64_t words[REPEAT_WORDS];
+  void *workspace;
+  if (!kernel) return error_set(RED_ERROR_INVALID, "the kernel is NULL");
+  red_error error = device_check(kernel->program->device);
+  if (error) return error;
+  uint32_t word_count = keeps_launches(kernel) ? repeat_words(arguments, count, words) : 0;
+  const struct repeat *repeat = word_count ? repeat_find(kernel, words, word_count) : NULL;
+  if (!repeat) return launch_first(kernel, stream, arguments, count, given, words, word_count);
+  error = find_workspace(kernel, stream, given, repeat->workspace, repeat->zeroed, &workspace);
+  return error ? error : kernel->program->device->backend->run_again(kernel->program->device, repeat, workspace, stream);
+}
+
 red_error red_launch(const red_kernel *kernel, red_stream stream, const red_argument *arguments, size_t count) {
-  return launch(kernel, stream, arguments, count, false, NULL, 0);
+  const struct given none = {false, NULL, 0};
+  return launch(kernel, stream, arguments, count, &none);
 }
 
 red_error red_launch_with(const red_kernel *kernel, red_stream stream, const red_argument *arguments, size_t count, void *workspace, size_t bytes) {
-  return launch(kernel, stream, arguments, count, true, workspace, bytes);
+  const struct given given = {true, workspace, bytes};
+  return launch(kernel, stream, arguments, count, &given);
 }
 
 red_error red_prepare(const red_kernel *kernel, red_stream stream, const red_argument *arguments, size_t count) {

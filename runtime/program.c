@@ -23,7 +23,8 @@ struct red_program *program_create(struct red_device *device, uint32_t kernel_co
 }
 
 void kernel_init(struct red_kernel *kernel, struct red_program *program, const char *name) {
-  *kernel = (struct red_kernel){.program = program, .name = name};
+  static _Atomic uint64_t last;
+  *kernel = (struct red_kernel){.serial = atomic_fetch_add(&last, 1) + 1, .program = program, .name = name};
   pthread_mutex_init(&kernel->lock, NULL);
 }
 

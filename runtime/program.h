@@ -29,6 +29,7 @@ struct instance {
 // One of three kinds. Loaded: `variant` is there, with all entries. Compiled at launch, entry by entry: `slots`. Generic, its types being the launch's: `typed`,
 // a kernel of the second kind for each list of types.
 struct red_kernel {
+  uint64_t serial; // no other kernel of the process has or had it
   struct red_program *program;
   const char *name;
   const struct plan_kernel *plan; // what it takes, and what entries there are; of a generic kernel the types that are parameters are those of some instance

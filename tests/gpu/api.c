@@ -332,6 +332,37 @@ static void test_bad_input(void) {
   result("a text without a plan", error == RED_ERROR_PLAN, "%s", red_error_name(error));
 }
 
+// The same kernel on the same buffers under two shapes in turn, and with a scalar that changes: none is taken for another.
+static void test_repeated(void) {
+  static const char text[] = "kernel k(A: f32[n, m], s: f32) -> (B: f32[n]) { for i in n { B[i] = s * sum(j in m) A[i, j]; } }";
+  const struct launch_case c = {"", text, NULL, 2, {{RED_F32, 2, {64, 64}}, {RED_F32, 1, {64}}}};
+  static float a[64 * 64], b[64];
+  struct placed placed = {0};
+  red_program *program;
+  int wrong = 0;
+  red_error error = red_compile_text(gpu, "scaled.red", text, NULL, &program);
+  if (!error) error = place(gpu, &c, &placed);
+  fill(&c.tensors[0], 0, a);
+  for (int i = 0; i < 12 && !error; i++) {
+    int64_t shape[] = {i % 2 ? 64 : 32, 64}, rows[] = {shape[0]};
+    float scale = (float)(1 + i / 4);
+    placed.tensors[0].shape = shape;
+    placed.tensors[1].shape = rows;
+    red_argument arguments[] = {placed.arguments[0], red_float(scale), placed.arguments[1]};
+    memset(b, 0, sizeof b);
+    error = red_copy_in(gpu, placed.data[1], b, sizeof b);
+    if (!error) error = red_launch(red_kernel_at(program, 0), NULL, arguments, 3);
+    if (!error) error = red_copy_out(gpu, b, placed.data[1], sizeof b);
+    for (int r = 0; r < 64; r++) {
+      float sum = 0;
+      for (int j = 0; j < 64; j++) sum += a[64 * r + j];
+      wrong += b[r] != (r < shape[0] ? scale * sum : 0);
+    }
+  }
+  result("repeated launches", !error && !wrong, "%s, %d wrong: %s", red_error_name(error), wrong, red_message());
+  red_release(program);
+}
+
 static void test_common(void) {
   struct launch_case c = {"", "", NULL, 2, {{RED_F32, 3, {33, 20, 17}}, {RED_F32, 3, {17, 33, 20}}}};
   struct placed on_gpu = {0}, on_sim = {0};
@@ -363,6 +394,7 @@ int main(int argc, char **argv) {
   red_describe_device(gpu, &info);
   printf("%s, sm_%d, driver for CUDA %d.%d\n", info.model, info.arch, info.driver_version / 1000, info.driver_version % 1000 / 10);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) test_case(&cases[i]);
+  test_repeated();
   test_common();
   test_capture();
   test_streams();
