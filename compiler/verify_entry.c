@@ -161,6 +161,14 @@ static void check_memory(struct verifier *v, const struct ir_mem *mem) {
   for (uint32_t i = 0; mem->space == SPACE_LOCAL && i < mem->dims.count; i++)
     if (!ir_is_const(list_at(&mem->dims, struct ir_expr, i)))
       verify_fault(v, mem->range, "local array '%s' has no constant size", mem->name);
+  int64_t elements = 1;
+  for (uint32_t i = 0; !mem->workspace && i < mem->dims.count; i++) {
+    const struct ir_expr *dim = mem->dims.at[i];
+    if (!ir_is_const(dim)) continue;
+    if (dim->integer >= 1 && !__builtin_mul_overflow(elements, dim->integer, &elements) && elements <= INT32_MAX) continue;
+    verify_fault(v, mem->range, "array '%s' has an extent of %lld; its elements must be 1 to 2147483647", mem->name, (long long)dim->integer);
+    break;
+  }
   if (v->entry->index_type != TYPE_INDEX && mem->type == TYPE_INDEX)
     verify_fault(v, mem->range, "memory object '%s' has type index behind the pass that replaces it",
                  mem->name);
