@@ -843,6 +843,7 @@ bool host_read(struct diag *diag, const char *path, uint32_t file, const struct 
   job.file = file;
   if (options->build && !clang_front_database(diag, options->build, job)) return false;
   for (uint32_t i = 0; i < options->arguments.count; i++) job.arguments.emplace_back(list_at(&options->arguments, const char, i));
+  if (std::string(path) == "-") job.arguments.insert(job.arguments.begin(), {"-x", "c"});
   std::vector<pragma_place> pragmas;
   job.start = [&](CompilerInstance &instance, clang_places &places) {
     instance.getPreprocessor().AddPragmaHandler(new pragma_handler(pragmas, places));

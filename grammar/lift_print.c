@@ -123,6 +123,11 @@ static void print_expr(struct printer *p, const struct ir_expr *e, int outer, bo
     return;
   case OP_CAST: {
     const struct ir_expr *inside = e->args[0];
+    // f16(x) is an f32 already.
+    if (e->type == TYPE_F32 && inside->op == OP_CAST && type_class_of(inside->type) == CLASS_STORAGE) {
+      print_expr(p, inside, outer, is_typed);
+      return;
+    }
     text_printf(out, "%s(", type_name(e->type));
     print_expr(p, inside, 0, false);
     text_puts(out, ")");

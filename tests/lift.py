@@ -17,6 +17,7 @@ import argparse
 import concurrent.futures
 import ctypes
 import glob
+import json
 import math
 import os
 import random
@@ -115,12 +116,12 @@ def run_once(host, redc, program, function, sizes, folder, draw, tolerance):
     return None
 
 
-def test_file(path, redc, cc):
+def test_file(path, redc):
     """[complaint or None], one a run."""
     host, found = Host(path), []
     with tempfile.TemporaryDirectory() as folder:
         library = os.path.join(folder, 'host.so')
-        compiler = cc + '++' if path.endswith('.cpp') and cc == 'g' else 'g++' if path.endswith('.cpp') else 'gcc'
+        compiler = 'g++' if path.endswith('.cpp') else 'gcc'
         subprocess.run([compiler, '-O1', '-ffp-contract=off', '-shared', '-fPIC', '-w', f'-I{ROOT}/runtime', path, '-o', library, '-lm'], check=True)
         function = getattr(ctypes.CDLL(library), host.name)
         function.restype = None
@@ -135,6 +136,28 @@ def test_file(path, redc, cc):
             for sizes in host.sizes:
                 found.append(run_once(host, redc, program, function, sizes, folder, draw, tolerance))
     return found
+
+
+def test_database(redc):
+    """Arguments of compile_commands.json, of a folder above: [complaint or None]."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ('include', 'source', 'build'):
+            os.mkdir(os.path.join(folder, name))
+        with open(os.path.join(folder, 'include', 'width.h'), 'w', encoding='utf-8') as f:
+            f.write('#include <red_kernel.h>\n#define WIDTH (2 * HALF)\n')
+        with open(os.path.join(folder, 'source', 'k.c'), 'w', encoding='utf-8') as f:
+            f.write('#include "width.h"\nRED_KERNEL void k(const float A[WIDTH], float B[WIDTH]) {\n'
+                    '  for (int i = 0; i < WIDTH; i++) B[i] = A[i];\n}\n')
+        commands = [{'directory': os.path.join(folder, 'build'), 'file': '../source/k.c',
+                     'command': 'cc -O2 -DHALF=21 -I../include -Wall -MD -MF k.d -o k.o -c ../source/k.c'}]
+        with open(os.path.join(folder, 'build', 'compile_commands.json'), 'w', encoding='utf-8') as f:
+            json.dump(commands, f)
+        found = []
+        for arguments, wants in ((['-p', 'build'], True), ([], False), (['--', '-DHALF=21', '-Iinclude'], True)):
+            done = subprocess.run([redc, 'lift', 'source/k.c'] + arguments, cwd=folder, capture_output=True, text=True, check=False)
+            is_right = (done.returncode == 0 and 'A: f32[42]' in done.stdout) if wants else done.returncode == 1
+            found.append(None if is_right else f'{arguments}: {done.stdout}{done.stderr}')
+        return found
 
 
 def main():
@@ -152,7 +175,9 @@ def main():
     files = sorted(f for f in glob.glob(os.path.join(ROOT, 'tests', 'lift', '*.c*')) if options.only in f)
     good = bad = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for path, found in zip(files, pool.map(lambda f: test_file(f, options.redc, 'gcc'), files)):
+        results = list(zip(files, pool.map(lambda f: test_file(f, options.redc), files)))
+        results.append(('compile_commands.json', test_database(options.redc)))
+        for path, found in results:
             for complaint in found:
                 good, bad = good + (complaint is None), bad + (complaint is not None)
                 if complaint:
