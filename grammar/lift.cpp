@@ -739,6 +739,7 @@ private:
     BinaryOperatorKind op = is_left ? b->getOpcode() : BinaryOperator::reverseComparisonOp(b->getOpcode());
     bool fits = s->step > 0 ? op == BO_LT || op == BO_LE || (op == BO_NE && s->step == 1) : op == BO_GT || op == BO_GE || (op == BO_NE && s->step == -1);
     if (!fits) return refuse(b->getSourceRange(), "the loop's comparison does not go with its step", "count up with < and down with >");
+    if (op == BO_GE && !type_is_signed(*type)) return refuse(b->getSourceRange(), "an unsigned variable is never below 0", "count down in a signed type");
     s->hi = value(is_left ? b->getRHS() : b->getLHS());
     if (!s->hi) return;
     if (op == BO_LE || op == BO_GE) s->hi = operation(op == BO_LE ? OP_ADD : OP_SUB, s->hi->type, b->getSourceRange(), {s->hi, integer(s->hi->type, 1, b->getSourceRange())});

@@ -150,24 +150,26 @@ struct reading {
   const struct lift_item *store;
   struct facts facts;
   const struct ir_expr *wrong;
+  struct list seen; // struct lift_item: definitions that were looked into
 };
+
+static void visit_reading(struct ir_expr *e, void *state);
+
+static void read_item(struct reading *r, struct lift_item *item) {
+  for (uint32_t i = 0; i < r->seen.count; i++)
+    if (r->seen.at[i] == item) return;
+  list_push(r->l->arena, &r->seen, item);
+  if (item->value) ir_visit_expr(item->value, visit_reading, r);
+  for (uint32_t i = 0; i < item->operands.count; i++) ir_visit_expr(item->operands.at[i], visit_reading, r);
+  for (uint32_t i = 0; i < item->conditions.count; i++) ir_visit_expr(item->conditions.at[i], visit_reading, r);
+  for (uint32_t i = 0; i < item->lets.count; i++) read_item(r, item->lets.at[i]);
+}
 
 static void visit_reading(struct ir_expr *e, void *state) {
   struct reading *r = state;
-  if (e->op == OP_VAR && e->var->kind == VAR_VALUE) {
+  if (e->op == OP_VAR && (e->var->kind == VAR_VALUE || e->var->kind == VAR_LET)) {
     struct lift_item *item = lift_definition(&r->l->items, e->var);
-    for (uint32_t i = 0; item && i < item->operands.count; i++) ir_visit_expr(item->operands.at[i], visit_reading, state);
-    for (uint32_t i = 0; item && i < item->conditions.count; i++) ir_visit_expr(item->conditions.at[i], visit_reading, state);
-    for (uint32_t i = 0; item && i < item->lets.count; i++) {
-      const struct lift_item *let = item->lets.at[i];
-      if (let->value) ir_visit_expr(let->value, visit_reading, state);
-      for (uint32_t k = 0; k < let->operands.count; k++) ir_visit_expr(let->operands.at[k], visit_reading, state);
-    }
-    return;
-  }
-  if (e->op == OP_VAR && e->var->kind == VAR_LET) {
-    struct lift_item *item = lift_definition(&r->l->items, e->var);
-    if (item) ir_visit_expr(item->value, visit_reading, state);
+    if (item) read_item(r, item);
     return;
   }
   if (e->op != OP_LOAD || !e->mem->is_output) return;
@@ -189,6 +191,30 @@ static bool check_reads(struct lift *l) {
                   "it needs an old element of '%s', other than the one that this statement writes; another thread may have written it by then", r.wrong->mem->name);
       return false;
     }
+  }
+  return true;
+}
+
+// ---- Nothing is left of the middle of a loop
+
+static bool is_placeholder(const struct ir_var *var, const void *state) {
+  (void)state;
+  return var->kind == VAR_MUTABLE;
+}
+
+static bool check_placeholders(struct lift *l, const struct list *items) {
+  for (uint32_t i = 0; i < items->count; i++) {
+    struct lift_item *item = items->at[i];
+    if (item->is_dead) continue;
+    bool has_one = item->value && lift_mentions(item->value, is_placeholder, NULL);
+    struct list *lists[] = {&item->guards, &item->conditions, &item->operands, &item->indices};
+    for (size_t n = 0; n < sizeof lists / sizeof *lists; n++)
+      for (uint32_t k = 0; k < lists[n]->count; k++) has_one |= lift_mentions(lists[n]->at[k], is_placeholder, NULL);
+    if (has_one) {
+      lift_refuse(l, item->range, "write to an array of its own, or in a loop of its own", "it uses a value of the middle of the loop that changes it (carried dependence)");
+      return false;
+    }
+    if (!check_placeholders(l, &item->lets) || !check_placeholders(l, &item->items)) return false;
   }
   return true;
 }
@@ -255,7 +281,7 @@ bool lift_function(struct diag *diag, const struct host_function *function, bool
     struct lift_symbol *symbol = l->symbols.at[i];
     if (symbol->mem && symbol->extent) symbol->mem->dims.at[0] = symbol->extent;
   }
-  if (!check_reads(l)) return false;
+  if (!check_placeholders(l, &l->items) || !check_reads(l)) return false;
   lift_print(l, out);
   if (l->keeps_order && !l->is_refused)
     diag_remark(diag, "lift", l->ordered, "float additions to '%s' keep C's order, so that one thread makes all of them; --reassociate lets threads share them", l->ordered_name);

@@ -121,6 +121,8 @@ struct ir_var *lift_var(struct lift *l, enum ir_var_kind kind, enum type type, c
 struct ir_expr *lift_value(struct lift *l, const struct host_expr *e, bool is_index);
 // Converts to a type; a wide value too.
 struct ir_expr *lift_as(struct lift *l, enum type type, struct ir_expr *e);
+// c ? a : b, where a and b do not ask for c again.
+struct ir_expr *lift_select(struct lift *l, struct ir_expr *c, struct ir_expr *a, struct ir_expr *b);
 // Gives a value a let of its own at the end of the open scope, where that is of use.
 struct ir_expr *lift_named(struct lift *l, const char *name, struct ir_expr *value, struct range range);
 // What is known in `scope`: axes and guards of it and of those around it. `more`: struct lift_axis, further ones inside; NULL: none.

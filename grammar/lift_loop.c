@@ -41,12 +41,17 @@ static void find_assigned(struct lift *l, const struct list *statements, struct 
 
 // ---- Pieces of a reduction's body
 
+struct needs {
+  struct arena *arena;
+  struct list vars; // struct ir_var
+};
+
 static void visit_needed(struct ir_expr *e, void *state) {
-  struct list *vars = state;
+  struct needs *needs = state;
   if (e->op != OP_VAR || (e->var->kind != VAR_LET && e->var->kind != VAR_VALUE)) return;
-  for (uint32_t i = 0; i < vars->count; i++)
-    if (vars->at[i] == e->var) return;
-  if (vars->count < vars->capacity) vars->at[vars->count++] = e->var;
+  for (uint32_t i = 0; i < needs->vars.count; i++)
+    if (needs->vars.at[i] == e->var) return;
+  list_push(needs->arena, &needs->vars, e->var);
 }
 
 static bool is_in(const struct list *list, const void *item) {
@@ -57,10 +62,10 @@ static bool is_in(const struct list *list, const void *item) {
 
 // Appends to `lets` the items below `items` that the expression needs, those first that others need.
 static void gather(struct lift *l, struct ir_expr *e, const struct list *items, struct list *lets) {
-  struct list vars = {.at = arena_array(l->arena, void *, LIFT_MAX_NODES), .capacity = LIFT_MAX_NODES};
-  ir_visit_expr(e, visit_needed, &vars);
-  for (uint32_t i = 0; i < vars.count; i++) {
-    struct lift_item *item = lift_definition(items, vars.at[i]);
+  struct needs needs = {.arena = l->arena};
+  ir_visit_expr(e, visit_needed, &needs);
+  for (uint32_t i = 0; i < needs.vars.count; i++) {
+    struct lift_item *item = lift_definition(items, needs.vars.at[i]);
     if (!item || is_in(lets, item)) continue;
     if (item->kind == ITEM_LET) {
       gather(l, item->value, items, lets);
@@ -556,9 +561,7 @@ static bool finish_accumulation(struct lift *l, struct lift_scope *child, struct
     return false;
   }
   struct lift_step step;
-  struct ir_expr *now = lift_expand(l, item->value, &child->items);
-  enum type type = item->array->mem->type;
-  now = lift_as(l, type, now);
+  struct ir_expr *now = lift_as(l, item->array->mem->type, item->value);
   if (!lift_match(l, now, entry->entry, &step, &advice)) return carried_refused(l, name, item->range, advice);
   if (step.is_last || step.op == OP_COUNT) {
     lift_refuse(l, item->range, "store it once, behind the loop or before it", "every iteration of the loop over '%s' overwrites the same element of '%s'", child->axis->var->label, name);
@@ -596,6 +599,10 @@ static bool finish_accumulation(struct lift *l, struct lift_scope *child, struct
     fresh->indices = item->indices;
     fresh->value = after;
     if (l->scope == outer) fresh->guards = list_copy(l->arena, &outer->guards);
+    if (fresh->guards.count && lift_was_written(l, fresh->array, &fresh->indices)) {
+      fresh->value = lift_select(l, lift_all(l, &fresh->guards), after, lift_as(l, after->type, before));
+      fresh->guards = (struct list){0};
+    }
     lift_append(l, l->scope, fresh);
     item->is_dead = true;
     while (ok && l->scope != outer) {
@@ -650,7 +657,7 @@ static bool finish_parallel(struct lift *l, struct lift_scope *child) {
     list_append(l->arena, &parts, &store->guards);
     list_push(l->arena, &parts, store->item->value);
     for (uint32_t k = 0; k < parts.count; k++) {
-      struct ir_expr *e = lift_expand(l, parts.at[k], &child->items);
+      struct ir_expr *e = parts.at[k]; // no let has a carried value in it
       for (uint32_t c = 0; c < child->carried.count; c++) {
         struct lift_carried *carried = child->carried.at[c];
         if (!lift_mentions(e, is_entry_of, carried->entry)) continue;
@@ -672,7 +679,7 @@ static bool finish_parallel(struct lift *l, struct lift_scope *child) {
 
 // Ends a loop whose parent is open.
 static bool finish_scope(struct lift *l, struct lift_scope *child) {
-  return finish_arrays(l, child) && finish_scalars(l, child) && finish_parallel(l, child);
+  return finish_arrays(l, child) && finish_scalars(l, child) && finish_parallel(l, child) && !l->is_refused;
 }
 
 // ---- Statements
@@ -765,7 +772,7 @@ static bool run_branch(struct lift *l, const struct host_stmt *s) {
       a = lift_as(l, symbol->host->type, a);
       b = lift_as(l, symbol->host->type, b);
     }
-    symbol->value = ir_select(l->arena, asked, a, b);
+    symbol->value = lift_select(l, asked, a, b);
   }
   return ok;
 }
@@ -786,7 +793,7 @@ static bool run_store(struct lift *l, const struct host_stmt *s) {
   if (store->guards.count && lift_was_written(l, array, &indices)) {
     struct ir_expr *old = lift_read(l, array, &indices, s->range);
     if (!old) return false;
-    store->value = ir_select(l->arena, lift_all(l, &store->guards), value, lift_as(l, value->type, old));
+    store->value = lift_select(l, lift_all(l, &store->guards), value, lift_as(l, value->type, old));
     store->guards = (struct list){0};
   }
   lift_append(l, l->scope, store);

@@ -12,7 +12,7 @@ struct printer {
   struct lift *l;
   struct text *out;
   struct list active;   // const char *: names that are in scope
-  struct list reserved; // const char *: names of parameters and sizes
+  struct list vars;     // struct ir_var: the variables behind them, NULL for parameters
   uint32_t indent;
   uint32_t last_line;   // of the comment before
   uint32_t last_file;
@@ -35,12 +35,26 @@ static bool is_word(const char *name) {
   return false;
 }
 
-// A name for `base` that is free in this scope, and takes it.
-static const char *take_name(struct printer *p, const char *base) {
+// A name for `base` that is free in this scope, and takes it for the variable (NULL: a parameter).
+static const char *take_name(struct printer *p, const char *base, struct ir_var *var) {
   const char *name = is_word(base) ? arena_printf(p->l->arena, "%s_", base) : base;
   for (int n = 2; is_active(p, name); n++) name = arena_printf(p->l->arena, "%s_%d", base, n);
   list_push(p->l->arena, &p->active, (void *)name);
+  list_push(p->l->arena, &p->vars, var);
   return name;
+}
+
+static void leave_scope(struct printer *p, uint32_t names) { p->active.count = p->vars.count = names; }
+
+// The name of a variable. One that is not in scope is a fault of the analysis, and never printed unnoticed.
+static const char *name_of(struct printer *p, const struct ir_var *var) {
+  bool is_found = var->kind == VAR_SIZE || var->kind == VAR_SCALAR;
+  for (uint32_t i = 0; i < p->vars.count; i++) is_found |= p->vars.at[i] == var;
+  if (!is_found && !p->l->is_refused) {
+    diag_internal(p->l->diag, "lift", var->range, "'%s' is used out of its scope", var->label);
+    p->l->is_refused = true;
+  }
+  return var->name;
 }
 
 // ---- Expressions
@@ -114,7 +128,7 @@ static void print_expr(struct printer *p, const struct ir_expr *e, int outer, bo
   case OP_CONST: print_constant(p, e, outer, is_typed); return;
   case OP_VAR:
     if (p->inlined && e->var == p->inlined) print_reduction(p, p->inlined_item);
-    else text_puts(out, e->var->name);
+    else text_puts(out, name_of(p, e->var));
     return;
   case OP_LOAD:
     text_printf(out, "%s[", e->mem->label);
@@ -201,7 +215,7 @@ static void print_axis(struct printer *p, const struct lift_axis *axis) {
   }
   print_expr(p, axis->hi, 1, true);
   p->out = out;
-  axis->var->name = take_name(p, axis->var->label);
+  axis->var->name = take_name(p, axis->var->label, axis->var);
   text_printf(out, "%s in %s", axis->var->name, range.data);
   text_free(&range);
 }
@@ -248,13 +262,7 @@ static void print_reduction(struct printer *p, const struct lift_item *item) {
     if (is_closed) text_puts(out, ")");
   }
   if (item->lets.count) text_puts(out, " }");
-  p->active.count = names;
-}
-
-static bool is_used(const struct lift_item *item, uint32_t result, const struct list *needed) {
-  for (uint32_t i = 0; needed && i < needed->count; i++)
-    if (needed->at[i] == item->results.at[result]) return true;
-  return !needed;
+  leave_scope(p, names);
 }
 
 static void print_let(struct printer *p, const struct lift_item *let) {
@@ -264,23 +272,22 @@ static void print_let(struct printer *p, const struct lift_item *let) {
   else print_expr(p, let->value, 0, false);
   p->out = out;
   if (let->kind == ITEM_LET) {
-    let->var->name = take_name(p, let->var->label);
+    let->var->name = take_name(p, let->var->label, let->var);
     text_printf(out, "let %s = %s;", let->var->name, value.data);
   } else if (let->results.count == 1) {
     struct ir_var *result = let->results.at[0];
-    result->name = take_name(p, result->label);
+    result->name = take_name(p, result->label, result);
     text_printf(out, "let %s = %s;", result->name, value.data);
   } else {
     text_puts(out, "let (");
     for (uint32_t i = 0; i < let->results.count; i++) {
       struct ir_var *result = let->results.at[i];
-      result->name = take_name(p, result->label);
+      result->name = take_name(p, result->label, result);
       text_printf(out, "%s%s", i ? ", " : "", result->name);
     }
     text_printf(out, ") = %s;", value.data);
   }
   text_free(&value);
-  (void)is_used;
 }
 
 struct counting {
@@ -356,7 +363,7 @@ static void print_loop(struct printer *p, const struct lift_item *loop) {
   p->indent--;
   indent(p);
   text_puts(p->out, "}\n");
-  p->active.count = names;
+  leave_scope(p, names);
 }
 
 static void print_store(struct printer *p, const struct lift_item *store) {
@@ -492,12 +499,12 @@ static void print_head(struct printer *p) {
   struct lift *l = p->l;
   bool is_first = true;
   print_source(p, l->function->range);
-  text_printf(p->out, "kernel %s(", take_name(p, l->function->name));
-  p->active.count--; // kernels have a namespace of their own
+  text_printf(p->out, "kernel %s(", take_name(p, l->function->name, NULL));
+  leave_scope(p, p->active.count - 1); // kernels have a namespace of their own
   for (uint32_t i = 0; i < l->symbols.count; i++) {
     struct lift_symbol *symbol = l->symbols.at[i];
     if (!symbol->host->is_parameter || !(symbol->mem ? symbol->is_accessed : symbol->is_used)) continue;
-    symbol->name = take_name(p, symbol->host->name);
+    symbol->name = take_name(p, symbol->host->name, NULL);
     if (symbol->mem) symbol->mem->label = symbol->name;
     if (symbol->size) symbol->size->name = symbol->scalar->name = symbol->name;
   }

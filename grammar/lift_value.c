@@ -80,15 +80,28 @@ struct lift_item *lift_definition(const struct list *items, const struct ir_var 
   return NULL;
 }
 
+struct expansion {
+  struct lift *l;
+  const struct list *items;
+  uint32_t count; // of nodes made
+};
+
 static struct ir_expr *expand_one(struct arena *arena, struct ir_expr *e, void *state) {
-  (void)arena;
-  if (e->op != OP_VAR || e->var->kind != VAR_LET) return e;
-  struct lift_item *item = lift_definition(state, e->var);
-  return item && item->kind == ITEM_LET ? ir_rewrite_expr(arena, item->value, expand_one, state) : e;
+  struct expansion *x = state;
+  if (e->op != OP_VAR || e->var->kind != VAR_LET || x->l->is_refused) return e;
+  struct lift_item *item = lift_definition(x->items, e->var);
+  if (!item || item->kind != ITEM_LET) return e;
+  x->count += lift_size(item->value, LIFT_MAX_NODES);
+  if (x->count > LIFT_MAX_NODES) {
+    lift_refuse(x->l, item->range, "compute parts of it outside the branch or the loop", "an expression is longer than %d operations when written out", LIFT_MAX_NODES);
+    return e;
+  }
+  return ir_rewrite_expr(arena, item->value, expand_one, state);
 }
 
 struct ir_expr *lift_expand(struct lift *l, struct ir_expr *e, const struct list *items) {
-  return ir_rewrite_expr(l->arena, e, expand_one, (void *)items);
+  struct expansion x = {l, items, 0};
+  return ir_rewrite_expr(l->arena, e, expand_one, &x);
 }
 
 struct replacement {
@@ -146,6 +159,15 @@ struct ir_expr *lift_named(struct lift *l, const char *name, struct ir_expr *val
 
 // ---- Values
 
+struct ir_expr *lift_select(struct lift *l, struct ir_expr *c, struct ir_expr *a, struct ir_expr *b) {
+  struct ir_expr *not = ir_unary(l->arena, OP_NOT, c);
+  for (; a->op == OP_SELECT; a = a->args[ir_equal(a->args[0], c) ? 1 : 2])
+    if (!ir_equal(a->args[0], c) && !ir_equal(a->args[0], not)) break;
+  for (; b->op == OP_SELECT; b = b->args[ir_equal(b->args[0], c) ? 2 : 1])
+    if (!ir_equal(b->args[0], c) && !ir_equal(b->args[0], not)) break;
+  return not->op == OP_NOT || c->op != OP_NOT ? ir_select(l->arena, c, a, b) : ir_select(l->arena, not, b, a);
+}
+
 struct ir_expr *lift_as(struct lift *l, enum type type, struct ir_expr *e) {
   if (e->type == type) return e;
   if (e->op == OP_CAST && e->type == TYPE_I64 && e->args[0]->type == type) return e->args[0];
@@ -191,7 +213,10 @@ static struct ir_expr *operation(struct lift *l, const struct host_expr *e, bool
     is_const &= ir_is_const(args[i]);
   }
   enum type operands = list_at(&e->args, struct host_expr, 0)->type;
-  if (is_compare && is_wide) return ir_binary(l->arena, e->op, args[0], args[1]);
+  // Comparisons are exact in i64, where one side counts: the prover of bounds sees through them.
+  if (is_compare && operands != TYPE_U64 && is_counting(operands) && (args[0]->type == TYPE_I64 || args[1]->type == TYPE_I64))
+    for (uint32_t i = 0; i < 2; i++) args[i] = args[i]->type == TYPE_I64 ? args[i] : ir_cast(l->arena, TYPE_I64, args[i]);
+  if (is_compare && args[0]->type == TYPE_I64 && args[1]->type == TYPE_I64) return ir_binary(l->arena, e->op, args[0], args[1]);
   if (is_arithmetic && is_wide && is_counting(e->type)) {
     struct ir_expr *wide = e->op == OP_NEG ? ir_unary(l->arena, OP_NEG, args[0]) : ir_binary(l->arena, e->op, args[0], args[1]);
     bool may_wrap = e->type == TYPE_U32 && e->op == OP_MUL && !is_const;

@@ -11,6 +11,8 @@ for bit, since C's order of float additions is kept; with --reassociate, and whe
     // sizes: n=3 m=4; n=1 m=0                      one run each
     // values: nan few                              NaN among the floats; few different values
     // tolerance: 1e-5
+
+The programs of docs/lift.md are lifted too.
 """
 
 import argparse
@@ -160,6 +162,19 @@ def test_database(redc):
         return found
 
 
+def test_document(redc):
+    """The programs of docs/lift.md: lifted, with the text that follows, or refused: [complaint or None]."""
+    with open(os.path.join(ROOT, 'docs', 'lift.md'), encoding='utf-8') as f:
+        text = f.read()
+    found = []
+    for refused, source, want in re.findall(r'^```c( refused)?\n(.*?)^```\n(?:```red\n(.*?)^```\n)?', text, flags=re.M | re.S):
+        done = subprocess.run([redc, 'lift', '-'], input='#include <red_kernel.h>\n' + source, capture_output=True, text=True, check=False)
+        got = re.sub(r'^ *//.*\n', '', done.stdout, flags=re.M)
+        is_right = done.returncode == 1 if refused else done.returncode == 0 and (not want or got == want)
+        found.append(None if is_right else f'{source}{got}{done.stderr}')
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--redc', default=os.path.join(ROOT, 'build', 'redc'))
@@ -177,6 +192,7 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         results = list(zip(files, pool.map(lambda f: test_file(f, options.redc), files)))
         results.append(('compile_commands.json', test_database(options.redc)))
+        results.append(('docs/lift.md', test_document(options.redc)))
         for path, found in results:
             for complaint in found:
                 good, bad = good + (complaint is None), bad + (complaint is not None)
