@@ -42,6 +42,7 @@ struct view {
   int space_count;
   struct view_access *main; // of the first reduction, or of the store that moves most; NULL: nothing is read or written
   bool reduces;
+  const char *extra; // a condition of every schedule that is written from now on; NULL: none
   bool is_closed;    // a schedule that always applies has been written
   bool is_dependent; // the range of an axis mentions another axis
 };

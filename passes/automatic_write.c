@@ -89,6 +89,7 @@ struct writer {
 static struct writer begin(struct view *view, const char *name, const char *when, const char *reason) {
   struct writer w = {.view = view, .arena = view->a->arena, .out = view->a->out};
   const char *condition = view->a->condition;
+  if (view->extra) when = when && *when ? arena_printf(w.arena, "%s && %s", view->extra, when) : view->extra;
   text_printf(w.out, "// %s: %s\n", name, reason);
   text_printf(w.out, "schedule %s as %s", view->a->kernel->label, name);
   if (when && !*when) when = NULL;
@@ -157,6 +158,25 @@ static bool needs(const struct ir_stage *stage, const struct ir_stage *producer)
   for (uint32_t i = 0; i < producer->results.count; i++)
     if (stage_reads(stage, producer->results.at[i])) return true;
   return false;
+}
+
+bool view_can_join(const struct view *view) {
+  const struct view_stage *first = NULL;
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < view->stages.count; i++) {
+    const struct view_stage *stage = view->stages.at[i];
+    if (stage->stage->kind != STAGE_REDUCE || !stage->own.count) continue;
+    if (first && stage->space != first->space) return false;
+    for (uint32_t e = 0; e < i; e++)
+      if (needs(stage->stage, list_at(&view->stages, struct view_stage, e)->stage)) return false;
+    first = stage;
+    count++;
+  }
+  for (uint32_t i = 0; i < view->stages.count && count > 1; i++) {
+    const struct view_stage *stage = view->stages.at[i];
+    if (stage->stage->kind == STAGE_REDUCE && stage->own.count && !own_name(view, stage)) return false;
+  }
+  return count > 0;
 }
 
 // Independent reductions over the same axes share one loop.

@@ -16,6 +16,9 @@ struct fused view_fuse(const struct view *view, const struct view_stage *stage, 
 // Where the number of iterations is not known, a multiple is taken for granted: it goes into the `when`.
 int view_vector(const struct view *view, int space, const struct fused *fused);
 
+// Whether the reductions can share one loop, so that none needs another's result: writers join them.
+bool view_can_join(const struct view *view);
+
 // A row: what is reduced to one output, or to one element of each output.
 struct rows_form {
   const char *name;   // of the schedule
