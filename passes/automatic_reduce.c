@@ -232,19 +232,30 @@ struct row_bucket {
   int parts; // more than 0: only where rows are few and long
 };
 static const struct row_bucket wide_buckets[] = {
-    {"rows", 2, 1, 256, 4, 2, 0, 0},
-    {"group", 16, 8, 32, 2, 2, 0, 0},
-    {"warp", 256, 32, 8, 1, 8, 0, 0},
+    {"rows_1", 1, 1, 256, 8, 1, 0, 0},
+    {"rows_2", 2, 1, 256, 4, 2, 0, 0},
+    {"group_4", 4, 4, 64, 4, 1, 0, 0},
+    {"group_8", 8, 8, 32, 4, 1, 0, 0},
+    {"group_16", 16, 16, 16, 4, 1, 0, 0},
+    {"warp_32", 32, 32, 8, 4, 1, 0, 0},
+    {"warp_64", 64, 32, 8, 2, 2, 0, 0},
+    {"warp_128", 128, 32, 8, 1, 4, 0, 0},
+    {"warp_256", 256, 32, 8, 1, 8, 0, 0},
     {"block_split", 0, 512, 1, 1, 0, 8, 2},
     {"block", 0, 256, 1, 1, 0, 4, 0},
 };
 static const struct row_bucket narrow_buckets[] = {
     {"rows_odd", 4, 1, 256, 4, 4, 0, 0},
-    {"group_odd", 64, 8, 32, 1, 8, 0, 0},
+    {"group_odd_12", 12, 4, 64, 2, 3, 0, 0},
+    {"group_odd_24", 24, 8, 32, 2, 3, 0, 0},
+    {"group_odd_40", 40, 8, 32, 1, 5, 0, 0},
+    {"group_odd_64", 64, 16, 16, 1, 4, 0, 0},
+    {"warp_odd_128", 128, 32, 8, 1, 4, 0, 0},
     {"warp_odd", 1024, 32, 8, 1, 0, 8, 0},
     {"block_split_odd", 0, 512, 1, 1, 0, 8, 2},
     {"block_odd", 0, 256, 1, 1, 0, 8, 0},
 };
+
 // "n * h * w"; constants are one factor.
 static const char *product_text(struct chooser *c, const struct list *axes) {
   int64_t constant = 1;
@@ -288,7 +299,8 @@ static void write_bucket(struct chooser *c, const struct row_bucket *bucket, boo
 static void write_unknown_rows(struct chooser *c, const char *extra) {
   for (uint32_t wide = c->vector > 1; wide < 2; wide--) { // wide ones first; then, whatever the length, loads of an element
     const struct row_bucket *buckets = wide ? wide_buckets : narrow_buckets;
-    for (int b = 0; b < 5; b++) {
+    size_t count = wide ? sizeof wide_buckets / sizeof *wide_buckets : sizeof narrow_buckets / sizeof *narrow_buckets;
+    for (size_t b = 0; b < count; b++) {
       if (c->view.is_dependent && buckets[b].loads) continue; // ranges that depend on a row's place: a block a row
       if (buckets[b].parts && (!can_split(c) || c->rows >= 2 * NOMINAL_SMS)) continue;
       if (buckets[b].loads && !c->view.common.count) continue; // one row
@@ -396,61 +408,63 @@ static void write_known_columns(struct chooser *c, const struct column_shape *s,
   write_columns(&c->view, &form);
 }
 
-// The text with a number in the place of its %d.
-static const char *say_number(struct chooser *c, const char *text, int number) {
-  const char *place = strstr(text, "%d");
-  return say(c, "%.*s%d%s", (int)(place - text), text, number, place + 2);
-}
+struct column_bucket {
+  const char *name;
+  bool is_wide; // 16 bytes of outputs a thread
+  int most;     // at most so many loads side by side; 0: any
+  int lanes, threads, flight, parts;
+};
+static const struct column_bucket column_buckets[] = {
+    {"column_split_1", true, 1, 1, 512, 16, 3},
+    {"column_split_2", true, 2, 2, 256, 16, 3},
+    {"column_split_4", true, 4, 4, 128, 16, 3},
+    {"column_split_8", true, 8, 8, 64, 16, 1},
+    {"column_split_16", true, 16, 16, 32, 16, 1},
+    {"column_split", true, 0, 32, 8, 8, 2},
+    {"column_narrow", true, 15, 8, 32, 8, 0},
+    {"column", true, 0, 32, 8, 8, 0},
+    {"column_split_odd_4", false, 4, 4, 128, 16, 3},
+    {"column_split_odd_8", false, 8, 8, 64, 16, 3},
+    {"column_split_odd_16", false, 16, 16, 32, 16, 1},
+    {"column_split_odd", false, 0, 32, 8, 8, 2},
+    {"column_narrow_odd", false, 8, 8, 32, 8, 0},
+    {"column_odd", false, 0, 32, 8, 8, 0},
+};
 
-static void write_unknown_columns(struct chooser *c, const struct column_shape *s, const char *extra) {
-  const char *width = "";
-  for (uint32_t i = 0; i < s->kept.inner.count; i++) width = say(c, "%s%s%s", width, i ? " * " : "", view_text(&c->view, list_at(&s->kept.inner, struct ir_axis, i)->extent));
-  if (s->kept.inner.count > 1) width = say(c, "(%s)", width);
-  const char *deep = "", *joint = *extra ? " && " : "";
-  if (s->depth < 0) deep = say(c, " && %s > 32", view_text(&c->view, list_at(&s->reduced.inner, struct ir_axis, 0)->extent));
-  struct columns_form form = {.vector = s->vector, .flight = 8};
-  bool may_split = can_split(c) && (s->width < 0 || s->batch < 0 || s->batch * divide_up(s->width, 32 * s->vector) < 2 * NOMINAL_SMS);
-  const char *few = may_split ? say(c, "%s%s * %s >= %d && %s < %%d * sms", *extra ? " && " : "", product_text(c, &c->view.main->stage->own), product_text(c, &c->view.common), SPLIT_ELEMENTS,
-                                    product_text(c, &c->view.common)) : NULL;
-  if (s->vector > 1 && may_split) {
-    form = (struct columns_form){.name = "column_split", .vector = s->vector, .lanes = 32, .threads = 8, .flight = 8, .parts = 2};
-    form.when = say(c, "%s%s && %s %% %d == 0%s", extra, say_number(c, few, 32 * s->vector), width, s->vector, deep);
-    form.reason = say(c, "outputs lie side by side, too few to fill the device: %d of them a thread, 32 threads along them, 8 and several blocks along the reduction, loads of %d bytes", s->vector,
-                      s->vector * c->bytes);
-    write_columns(&c->view, &form);
-    form.parts = 0;
-  }
-  if (s->vector > 1) {
-    form.name = "column";
-    form.lanes = 32;
-    form.threads = 8;
-    form.when = say(c, "%s%s%s %% %d == 0 && %s >= %d%s", extra, joint, width, s->vector, width, 16 * s->vector, deep);
-    form.reason = say(c, "outputs lie side by side: %d of them a thread, 32 threads along them and 8 along the reduction, loads of %d bytes", s->vector, s->vector * c->bytes);
-    write_columns(&c->view, &form);
-    form.name = "column_narrow";
-    form.lanes = 8;
-    form.threads = 32;
-    form.when = say(c, "%s%s%s %% %d == 0%s", extra, joint, width, s->vector, deep);
-    form.reason = say(c, "few outputs side by side: %d of them a thread, 8 threads along them and 32 along the reduction, loads of %d bytes", s->vector, s->vector * c->bytes);
+// Conditions, joined by "&&"; empty ones are left out.
+static const char *both(struct chooser *c, const char *a, const char *b) { return *a && *b ? say(c, "%s && %s", a, b) : *a ? a : b; }
+
+static void write_unknown_columns(struct chooser *c, const struct column_shape *s) {
+  const char *width = product_text(c, &s->kept.inner), *all = product_text(c, &c->view.main->stage->own), *outputs = product_text(c, &c->view.common);
+  const char *times = strchr(width, ' ') ? say(c, "(%s)", width) : width;
+  const char *deep = s->depth < 0 ? say(c, "%s > 32", product_text(c, &s->reduced.inner)) : "";
+  bool taken[2] = {false, false};
+  if (s->width < 0 && 8 * c->bytes < NARROW_BYTES && s->vector > 1) { // fits into the L2: narrow tiles and no second step
+    int vector = NARROW_BYTES / (8 * c->bytes);
+    struct columns_form form = {.name = "column_small", .vector = vector > s->vector ? s->vector : vector, .lanes = 8, .threads = 64, .flight = 16};
+    const char *multiple = say(c, "%s %% %d == 0 && %s >= %d", times, form.vector, width, ENOUGH_TILES * NARROW_BYTES / c->bytes);
+    form.when = both(c, both(c, deep, multiple), say(c, "%s * %s <= %d", all, outputs, HOT_BYTES / c->bytes));
+    form.reason = say(c, "outputs lie side by side, and little is read: %d of them a thread, 8 threads along them and 64 along the reduction, 16 loads in flight", form.vector);
     write_columns(&c->view, &form);
   }
-  form.vector = 1;
-  if (may_split) {
-    form.name = "column_split_odd";
-    form.lanes = 32;
-    form.threads = 8;
-    form.parts = 2;
-    form.when = say(c, "%s%s%s", extra, say_number(c, few, 32), deep);
-    form.reason = "outputs lie side by side, too few to fill the device: 32 threads along them, 8 and several blocks along the reduction, loads of an element";
+  for (size_t b = 0; b < sizeof column_buckets / sizeof *column_buckets; b++) {
+    const struct column_bucket *bucket = &column_buckets[b];
+    struct columns_form form = {.name = bucket->name, .vector = bucket->is_wide ? s->vector : 1, .lanes = bucket->lanes, .threads = bucket->threads, .flight = bucket->flight,
+                                .parts = bucket->parts};
+    int most = bucket->most * form.vector;
+    if ((bucket->is_wide && s->vector == 1) || (bucket->parts && !can_split(c)) || (most && s->width > most)) continue;
+    if (s->width >= 0 && ((!bucket->is_wide && s->vector > 1) || taken[bucket->parts > 0])) continue; // the width is known: one of each kind
+    taken[bucket->parts > 0] = true;
+    const char *when = deep;
+    if (form.vector > 1 && s->width < 0) when = both(c, when, say(c, "%s %% %d == 0", times, form.vector));
+    if (most && s->width < 0) when = both(c, when, say(c, "%s <= %d", width, most));
+    if (bucket->parts) when = both(c, when, say(c, "%s * %s >= %d && %s < %d * sms", all, outputs, SPLIT_ELEMENTS, outputs, 2 * bucket->lanes * form.vector));
+    form.when = when;
+    form.reason = say(c, "outputs lie side by side: %d of them a thread, %d thread%s along them, %d%s along the reduction, loads of %d bytes", form.vector, form.lanes, form.lanes > 1 ? "s" : "",
+                      form.threads, form.parts ? " and several blocks" : "", form.vector * c->bytes);
     write_columns(&c->view, &form);
-    form.parts = 0;
+    if (c->view.is_closed) return;
   }
-  form.name = "column_odd";
-  form.lanes = 32;
-  form.threads = 8;
-  form.when = *extra || *deep ? say(c, "%s%s", extra, *extra ? deep : *deep ? deep + 4 : "") : NULL;
-  form.reason = say(c, "outputs lie side by side: 32 threads along them and 8 along the reduction, loads of an element, %d bytes", c->bytes);
-  write_columns(&c->view, &form);
 }
 
 // --- The choice ------------------------------------------------------------------------------------------------------
@@ -554,7 +568,7 @@ bool automatic_rows(struct view *view) {
     struct column_shape shape = {0};
     if (is_column) shape = column_shape(&c);
     if (is_column && shape.depth >= 0 && shape.width >= 0) write_known_columns(&c, &shape, wants_split_columns(&c, &shape));
-    else if (is_column) write_unknown_columns(&c, &shape, "");
+    else if (is_column) write_unknown_columns(&c, &shape);
     else write_rows_of_any_length(&c);
   }
   if (!c.view.is_closed && (!view->a->forced || strcmp(view->a->forced, class_names[CLASS_THREAD]) == 0))

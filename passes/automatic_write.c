@@ -460,5 +460,18 @@ void write_thread(struct view *view, const char *when, const char *reason) {
     write_bind(&w, block, "block.x");
     write_bind(&w, thread, "thread.x");
   }
+  for (int s = 0; s < view->space_count; s++) { // several loads in flight
+    struct ir_axis *axis = view->spaces[s].first->own.at[view->spaces[s].first->own.count - 1];
+    const char *label = axis->var->label;
+    int64_t count = view_count(axis);
+    if (!view->spaces[s].reduces || mentions_axis(axis->extent) || count == 1) continue;
+    if (count > 1 && count <= MAX_WHOLE) {
+      text_printf(w.out, "  unroll %s;\n", label);
+      continue;
+    }
+    const char *loop = piece(&w, label, "_loop"), *load = piece(&w, label, "_load");
+    write_split(&w, label, SERIAL_FLIGHT, loop, load);
+    text_printf(w.out, "  unroll %s;\n", load);
+  }
   end(&w);
 }

@@ -448,19 +448,20 @@ void nest_refresh_values(struct nest *n) {
 
 // --- Conditions ---------------------------------------------------------------------------------------------------------
 
-// Threads and blocks that a stage leaves idle: dimensions wider than its own axis there and, for a store, dimensions it does not use.
-// Whether the grid, or the block, has no more along a dimension than the axis, by what the entry assumes.
-static bool is_filled(struct nest *n, struct ir_expr *widest, const struct ir_axis *axis) {
-  struct ir_expr *extent = extent_wide(n->arena, axis->extent);
-  struct facts facts;
+// Whether the grid, or the block, has no more along a dimension than the axis: as many, or as many but at least one where the entry assumes that
+// the axis has one.
+static bool is_filled(struct nest *n, const struct ir_expr *widest, const struct ir_axis *axis) {
+  const struct ir_expr *extent = extent_wide(n->arena, axis->extent);
   if (ir_equal(extent, widest)) return true;
-  if (ir_is_const(extent) && ir_is_const(widest)) return widest->integer <= extent->integer;
-  facts_init(&facts, n->arena);
-  if (n->entry->when) facts_add_condition(&facts, n->entry->when);
-  for (uint32_t i = 0; i < n->entry->assumptions.count; i++) facts_add_condition(&facts, list_at(&n->entry->assumptions, struct ir_requirement, i)->condition);
-  return prove_at_most(&facts, widest, extent);
+  if (widest->op != OP_MAX || !ir_equal(widest->args[0], extent) || !ir_const_is(widest->args[1], 1)) return false;
+  for (uint32_t i = 0; i < n->entry->assumptions.count; i++) {
+    const struct ir_expr *condition = list_at(&n->entry->assumptions, struct ir_requirement, i)->condition;
+    if (condition->op == OP_GE && ir_equal(condition->args[0], extent) && ir_const_is(condition->args[1], 1)) return true;
+  }
+  return false;
 }
 
+// Threads and blocks that a stage leaves idle: dimensions wider than its own axis there and, for a store, dimensions it does not use.
 struct ir_expr *nest_active(struct nest *n, const struct ir_stage *stage) {
   struct ir_expr *condition = ir_int(n->arena, TYPE_BOOL, 1);
   for (int b = BIND_BLOCK_X; b <= BIND_THREAD_Z; b++) {
