@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.." || exit 1
 root=$PWD
 . cmake/packages.sh
 
-all_parts="packages build units runner golden examples quickstart install asan asan-units asan-golden llvm22 llvm22-units
+all_parts="packages build units runner golden examples quickstart install asan asan-units asan-golden tsan llvm22 llvm22-units
 llvm22-golden differential fuzz"
 parts=${*:-$all_parts}
 logs=$root/build/test-logs
@@ -187,6 +187,11 @@ fuzz() {
   [ $bad = 0 ] && [ $good != 0 ]
 }
 
+# Programs of many threads, under ThreadSanitizer.
+threads_under_tsan() {
+  cmake --preset tsan && cmake --build --preset tsan --target threads_threads && ctest --test-dir build/tsan -R '^threads/' --output-on-failure
+}
+
 part packages packages
 part build configure_and_build release
 part units units release
@@ -198,6 +203,7 @@ part install sh tests/install.sh build
 part asan configure_and_build asan
 part asan-units units asan
 part asan-golden golden --redc build/asan/redc
+part tsan threads_under_tsan
 part llvm22 llvm22
 part llvm22-units with_llvm22 units llvm22
 part llvm22-golden with_llvm22 golden --redc build/llvm22/redc --llvm 22
