@@ -115,3 +115,56 @@ Test(load, damaged_texts) {
   }
   free(ptx);
 }
+
+// A cache that cannot be written is told in the log, once; the program works.
+Test(load, cache_that_cannot_be_written) {
+  red_program *program, *second;
+  setenv("RED_CACHE", "rw", 1);
+  setenv("RED_CACHE_DIR", "/proc/nowhere", 1);
+  cr_assert_eq(red_compile_text(device, "a.red", TEXT, NULL, &program), RED_OK, "%s", red_message());
+  cr_expect(strstr(red_log(program), "warning: "), "%s", red_log(program));
+  cr_expect(strstr(red_log(program), "/proc/nowhere"), "%s", red_log(program));
+  launch_twice(red_kernel_at(program, 1));
+  cr_assert_eq(red_compile_text(device, "b.red", TEXT, NULL, &second), RED_OK, "%s", red_message());
+  cr_expect_str_eq(red_log(second), "");
+  red_release(program);
+  red_release(second);
+}
+
+Test(load, simulators_of_every_architecture) {
+  static const char *const names[] = {"sim:sm_75", "sim:sm_80", "sim:sm_86", "sim:sm_89", "sim:sm_90", "sim:sm_100", "sim:sm_120"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    red_device *other;
+    red_device_info info;
+    red_program *program;
+    cr_assert_eq(red_open(names[i], &other), RED_OK, "%s", red_message());
+    cr_expect_eq(red_describe_device(other, &info), RED_OK);
+    cr_expect_str_eq(info.name, names[i]);
+    cr_expect_eq(info.arch, atoi(names[i] + 7));
+    cr_assert_eq(red_compile_text(other, "a.red", TEXT, NULL, &program), RED_OK, "%s", red_message());
+    launch_twice(red_kernel_at(program, 1));
+    red_release(program);
+    red_close(other);
+  }
+}
+
+Test(load, devices_that_are_not_there) {
+  static const struct {
+    const char *name;
+    red_error error;
+  } cases[] = {{"gpu", RED_ERROR_INVALID},    {"cuda:", RED_ERROR_INVALID},    {"cuda:x", RED_ERROR_INVALID}, {"cuda:-1", RED_ERROR_INVALID},
+               {"sim:", RED_ERROR_INVALID},   {"sim:sm_11", RED_ERROR_INVALID}, {"", RED_ERROR_INVALID},      {"cuda:0", RED_ERROR_NO_DRIVER}};
+  setenv("RED_LIBCUDA", "/nowhere/libcuda.so.1", 1);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    red_device *other = device;
+    cr_expect_eq(red_open(cases[i].name, &other), cases[i].error, "%s: %s", cases[i].name, red_message());
+    cr_expect_null(other);
+  }
+  red_device *automatic;
+  red_device_info info;
+  unsetenv("RED_DEVICE");
+  cr_assert_eq(red_open("auto", &automatic), RED_OK, "%s", red_message());
+  cr_expect_eq(red_describe_device(automatic, &info), RED_OK);
+  cr_expect_str_eq(info.name, "sim");
+  red_close(automatic);
+}
