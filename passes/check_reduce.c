@@ -294,13 +294,9 @@ static struct ir_expr *name_axis(struct checker *c, struct ir_expr *guard, const
   return ir_binary(c->arena, OP_AND, inside, guard);
 }
 
-bool check_reduce(struct checker *c, const struct ast_expr *e, const enum type *want, uint32_t wanted, struct list *values) {
+static bool reduce(struct checker *c, const struct ast_expr *e, const enum type *want, uint32_t wanted, struct list *values) {
   const struct list *names = c->result_names;
   c->result_names = NULL;
-  if (c->selected.count) {
-    diag_error(c->diag, ERROR_UNSUPPORTED, e->range, "a reduction cannot stand inside ?:, && or ||; compute it in a `let` before");
-    return false;
-  }
   struct scope_mark mark = check_enter(c);
   uint32_t parallel = c->axes.count;
   struct ir_stage *stage = arena_new(c->arena, struct ir_stage);
@@ -396,5 +392,17 @@ bool check_reduce(struct checker *c, const struct ast_expr *e, const enum type *
     for (uint32_t i = 0; i < components; i++) list_push(c->arena, values, ir_ref(c->arena, stage->results.at[i]));
   }
   check_leave(c, mark);
+  return good;
+}
+
+// Under ?:, && or || the conditions there are those around the reduction: where one does not hold nothing is read, and nobody uses the value.
+bool check_reduce(struct checker *c, const struct ast_expr *e, const enum type *want, uint32_t wanted, struct list *values) {
+  struct list selected = c->selected;
+  uint32_t guards = c->guards.count;
+  list_append(c->arena, &c->guards, &selected);
+  c->selected = (struct list){0};
+  bool good = reduce(c, e, want, wanted, values);
+  c->selected = selected;
+  c->guards.count = guards;
   return good;
 }

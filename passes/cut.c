@@ -496,8 +496,7 @@ static struct ir_stage *keep_value(struct cut *c, const struct ir_stage *final, 
   store->range = final->range;
   store->mem = value->mem;
   store->value = ir_ref(arena, value->var);
-  keep_outer_parts(c, final, store);
-  for (uint32_t i = 0; i < final->axes.count; i++) {
+  for (uint32_t i = 0; i < final->axes.count; i++) { // without guards: who reads it need not have them
     const struct ir_stage_axis *used = final->axes.at[i];
     if (!used->is_reduction) cut_use_axis(c, &store->axes, used->axis, false);
   }
