@@ -550,7 +550,8 @@ bool pass_cut(struct pass_context *context, struct ir_kernel *kernel, struct ir_
   enum combine_form form = COMBINE_AUTO;
   uint32_t mask = plan_parts(parts, count, &form);
   if (!mask) return true;
-  if (form == COMBINE_FLAG) return refuse(&c, entry->range, "'combine ... by flag' is not lowered by this version%s%s", "", "");
+  for (uint32_t i = 0; form == COMBINE_FLAG && i < count; i++)
+    if (parts[i].is_reduced) return refuse(&c, parts[i].stage->range, "stage '%s': 'combine ... by flag' is not lowered by this version%s", parts[i].stage->label, "");
   struct list before = {0}, behind = {0}, finals = {0}, next = {0}, values = {0};
   bool *needed = needed_next(&c, parts, count), has_next = false, in_next = form == COMBINE_SECOND_KERNEL;
   for (uint32_t i = 0; i < count; i++) {

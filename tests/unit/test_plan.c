@@ -445,3 +445,54 @@ Test(plan, built_from_ir) {
   plan_destroy(&plan);
   arena_destroy(&arena);
 }
+
+// Two launches with a workspace: what each gets of it moves with its place, and may move again.
+static const char launches[] =
+    "// red.plan version 1\n"
+    "// red.plan kernel total\n"
+    "// red.plan size n [dim:0:0]\n"
+    "// red.plan tensor A f32 input dense [s0]\n"
+    "// red.plan tensor S f32 output dense\n"
+    "// red.plan entry total schedule \"\"\n"
+    "// red.plan workspace [s0 4 mul 65536 add]\n"
+    "// red.plan zeroed [65536]\n"
+    "// red.plan launch total grid [s0] [1] [1] block 32 1 1 shared []\n"
+    "// red.plan argument tensor 0\n"
+    "// red.plan argument workspace [65536]\n"
+    "// red.plan launch total_2 grid [1] [1] [1] block 32 1 1 shared [] programmatic\n"
+    "// red.plan argument tensor 1\n"
+    "// red.plan argument workspace [65536 s0 add]\n"
+    "// red.plan end\n";
+
+Test(plan, a_workspace_is_placed) {
+  struct plan plan = parse(launches);
+  int64_t dims[1] = {20};
+  struct plan_tensor_value tensors[2] = {{PLAN_F32, 1, dims, NULL, 0x1000}, {PLAN_F32, 0, NULL, NULL, 0x2000}};
+  struct plan_input input = {tensors, NULL, NULL, {132, 90, 232448}};
+  struct plan_result r;
+  cr_assert_eq(plan_evaluate(&plan.kernels[0], &input, &r), PLAN_OK, "%s", r.message);
+  cr_assert_eq(r.launch_count, 2);
+  cr_assert_eq(r.workspace, 65616);
+  cr_assert_eq(r.zeroed, 65536);
+  cr_assert(!r.launches[0].launch->is_programmatic && r.launches[1].launch->is_programmatic);
+  for (uint64_t place = 0x100000; place <= 0x300000; place += 0x100000) {
+    plan_place_workspace(&r, place);
+    cr_assert_eq(r.launches[0].arguments[0], 0x1000);
+    cr_assert_eq(r.launches[0].arguments[1], place + 65536);
+    cr_assert_eq(r.launches[1].arguments[1], place + 65556);
+  }
+  char *text = plan_print(&plan);
+  cr_assert_str_eq(text, launches);
+  free(text);
+  plan_destroy(&plan);
+}
+
+Test(plan, a_workspace_argument_needs_a_workspace) {
+  static const char lines[] = "// red.plan version 1\n// red.plan kernel k\n// red.plan entry k schedule \"\"\n"
+                              "// red.plan launch k grid [1] [1] [1] block 1 1 1 shared []\n// red.plan argument workspace [0]\n// red.plan end\n";
+  struct plan plan;
+  char error[256] = "";
+  plan_init(&plan);
+  cr_assert(!plan_parse(&plan, lines, strlen(lines), error, sizeof error));
+  cr_assert(strstr(error, "entry k has no workspace"), "%s", error);
+}
