@@ -130,6 +130,27 @@ static bool optimize(struct nvptx *cg, LLVMTargetMachineRef machine) {
   return !cg->failed;
 }
 
+// Whether the line is a .loc of line 0: LLVM writes one in front of an instruction that it made of two with different places.
+static bool is_lost_place(const char *line) {
+  unsigned file, number;
+  int used = 0;
+  return sscanf(line, " .loc %u %u%n", &file, &number, &used) == 2 && number == 0;
+}
+
+// Copies the text. An instruction without a place of its own keeps that of the one before it.
+static void append_ptx(struct text *out, const char *ptx, size_t length) {
+  const char *end = ptx + length, *from = ptx;
+  for (const char *line = ptx; line < end;) {
+    const char *newline = memchr(line, '\n', (size_t)(end - line)), *next = newline ? newline + 1 : end;
+    if (*line == '\t' && line[1] == '.' && line[2] == 'l' && is_lost_place(line)) {
+      text_append(out, from, (size_t)(line - from));
+      from = next;
+    }
+    line = next;
+  }
+  text_append(out, from, (size_t)(end - from));
+}
+
 static bool emit_ptx(struct nvptx *cg, LLVMTargetMachineRef machine, struct text *out) {
   char *message = NULL;
   LLVMMemoryBufferRef buffer = NULL;
@@ -145,7 +166,7 @@ static bool emit_ptx(struct nvptx *cg, LLVMTargetMachineRef machine, struct text
     nvptx_fail(cg, nowhere, "the PTX calls an external function: %.*s", (int)strcspn(external, "\n"),
                external);
   } else if (!cg->failed) {
-    text_append(out, ptx, LLVMGetBufferSize(buffer));
+    append_ptx(out, ptx, LLVMGetBufferSize(buffer));
   }
   LLVMDisposeMemoryBuffer(buffer);
   return !cg->failed;
