@@ -309,8 +309,14 @@ class Case:
         type_ = r.choice(["f32"] * 6 + ["i32"] * 3 + ["f64", "i64", "u32", "u8", "i16", "bool"])
         number = type_ if type_ != "bool" else "i32"
         kind = r.choice(["sum"] * 4 + ["chain", "chain", "map", "map", "fold", "tuple", "arg", "user", "guard", "branch", "join", "softmax", "gather",
-                                       "pad", "move", "ordered", "count", "mean", "scalar"])
-        if kind == "sum":
+                                       "pad", "move", "ordered", "count", "mean", "scalar", "asked"])
+        if kind == "asked" and type_ == "bool":
+            word, more = r.choice(["&&", "||"]), self.condition(scope)
+            group.lines.append(f"{self.target(type_, group)} = ({more}) {word} {self.reduction(type_, scope)};")
+        elif kind == "asked":
+            other = self.reduction(type_, scope) if self.chance(0.3) else self.literal(type_)
+            group.lines.append(f"{self.target(type_, group)} = {self.condition(scope)} ? {self.reduction(type_, scope)} : {other};")
+        elif kind == "sum":
             group.lines.append(f"{self.target(type_, group)} = {self.reduction(type_, scope)};")
         elif kind == "chain":
             first = self.named(self.reduction(number, scope), number, group, scope)
