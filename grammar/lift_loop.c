@@ -544,6 +544,18 @@ static bool is_entry_of(const struct ir_var *var, const void *state) { return va
 
 static bool finish_scope(struct lift *l, struct lift_scope *child);
 
+// A store under guards becomes one without, which keeps what the element held where they are false.
+static bool keep_elsewhere(struct lift *l, struct lift_item *store) {
+  struct list guards = l->scope->guards;
+  l->scope->guards = (struct list){0}; // what is read may not rely on them
+  struct ir_expr *old = lift_read(l, store->array, &store->indices, store->range);
+  l->scope->guards = guards;
+  if (!old) return false;
+  store->value = lift_select(l, lift_all(l, &store->guards), store->value, lift_as(l, store->value->type, old));
+  store->guards = (struct list){0};
+  return true;
+}
+
 // A store whose element is the same in every iteration: a reduction over the loop, inside the loops that stand around the store.
 static bool finish_accumulation(struct lift *l, struct lift_scope *child, struct lift_store *store, uint32_t others) {
   struct lift_item *item = store->item;
@@ -600,8 +612,7 @@ static bool finish_accumulation(struct lift *l, struct lift_scope *child, struct
     fresh->value = after;
     if (l->scope == outer) fresh->guards = list_copy(l->arena, &outer->guards);
     if (fresh->guards.count && lift_was_written(l, fresh->array, &fresh->indices)) {
-      fresh->value = lift_select(l, lift_all(l, &fresh->guards), after, lift_as(l, after->type, before));
-      fresh->guards = (struct list){0};
+      ok = keep_elsewhere(l, fresh);
     }
     lift_append(l, l->scope, fresh);
     item->is_dead = true;
@@ -791,10 +802,7 @@ static bool run_store(struct lift *l, const struct host_stmt *s) {
   store->guards = list_copy(l->arena, &l->scope->guards);
   // Under a condition, what was written before stays where it does not hold.
   if (store->guards.count && lift_was_written(l, array, &indices)) {
-    struct ir_expr *old = lift_read(l, array, &indices, s->range);
-    if (!old) return false;
-    store->value = lift_select(l, lift_all(l, &store->guards), value, lift_as(l, value->type, old));
-    store->guards = (struct list){0};
+    if (!keep_elsewhere(l, store)) return false;
   }
   lift_append(l, l->scope, store);
   return true;

@@ -45,10 +45,16 @@ static bool match_chain(struct lift *l, struct ir_expr *now, const struct ir_var
   struct ir_expr *inner = now->args[is_left ? 0 : 1], *other = now->args[is_left ? 1 : 0];
   enum op op = now->op == OP_SUB ? OP_ADD : now->op;
   if (ir_mentions(other, old) || (now->op == OP_SUB && !is_left)) return false;
-  if (!match(l, inner, old, step, advice, depth + 1) || step->op != op || step->guard || step->is_last) return false;
+  if (!match(l, inner, old, step, advice, depth + 1) || step->op != op || step->is_last) return false;
   if (type_is_float(now->type) && !l->reassociates) {
     *advice = "make it one step, s += x + y, or give --reassociate";
     return false;
+  }
+  if (step->guard) {
+    int64_t identity = op == OP_MUL ? 1 : op == OP_AND ? (now->type == TYPE_BOOL ? 1 : -1) : 0;
+    struct ir_expr *nothing = type_is_float(now->type) ? ir_float(l->arena, now->type, (double)identity) : ir_int(l->arena, now->type, identity);
+    step->operand = lift_select(l, step->guard, step->operand, nothing);
+    step->guard = NULL;
   }
   step->operand = ir_binary(l->arena, now->op, step->operand, other);
   return true;
