@@ -380,8 +380,8 @@ static red_error run_launches(const struct cuda *cuda, const struct repeat *repe
       placed[a] = launch->arguments[a] + (is_offset ? workspace : 0);
       parameters[a] = &placed[a];
     }
-    cu_result error = cuda->driver->launch(launch->function, launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0], launch->block[1],
-                                           launch->block[2], launch->shared, stream, parameters, NULL);
+    struct driver_shape shape = {{launch->grid[0], launch->grid[1], launch->grid[2]}, {launch->block[0], launch->block[1], launch->block[2]}, launch->shared, launch->is_programmatic};
+    cu_result error = driver_start(cuda->driver, launch->function, &shape, stream, parameters);
     if (error) return fail(cuda->driver, "cuLaunchKernel", error);
   }
   return RED_OK;

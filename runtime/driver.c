@@ -71,12 +71,18 @@ void driver_error_text(const struct driver *driver, const char *call, cu_result 
     snprintf(text + length, bytes - length, "; the driver, for CUDA %d.%d, does not take this PTX: its first lines name the version that it needs", major, minor);
 }
 
-cu_result driver_launch(const struct driver *driver, cu_function function, const struct plan_launch_value *value, cu_stream stream, void **parameters) {
-  const uint32_t *grid = value->grid, *block = value->launch->block;
-  if (!value->launch->is_programmatic || !driver->launch_ex)
-    return driver->launch(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], value->shared, stream, parameters, NULL);
+cu_result driver_start(const struct driver *driver, cu_function function, const struct driver_shape *shape, cu_stream stream, void **parameters) {
+  const uint32_t *grid = shape->grid, *block = shape->block;
+  if (!shape->is_programmatic || !driver->launch_ex)
+    return driver->launch(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], shape->shared, stream, parameters, NULL);
   struct cu_launch_attribute attribute = {.id = CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION, .value = {.is_allowed = 1}};
   struct cu_launch_config config = {
-      .grid = {grid[0], grid[1], grid[2]}, .block = {block[0], block[1], block[2]}, .shared = value->shared, .stream = stream, .attributes = &attribute, .attribute_count = 1};
+      .grid = {grid[0], grid[1], grid[2]}, .block = {block[0], block[1], block[2]}, .shared = shape->shared, .stream = stream, .attributes = &attribute, .attribute_count = 1};
   return driver->launch_ex(&config, function, parameters, NULL);
+}
+
+cu_result driver_launch(const struct driver *driver, cu_function function, const struct plan_launch_value *value, cu_stream stream, void **parameters) {
+  const struct plan_launch *launch = value->launch;
+  struct driver_shape shape = {{value->grid[0], value->grid[1], value->grid[2]}, {launch->block[0], launch->block[1], launch->block[2]}, value->shared, launch->is_programmatic};
+  return driver_start(driver, function, &shape, stream, parameters);
 }

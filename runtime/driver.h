@@ -5,6 +5,7 @@
 #ifndef RED_RUNTIME_DRIVER_H
 #define RED_RUNTIME_DRIVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -119,7 +120,15 @@ const struct driver *driver_open(const char **why);
 // "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory", in `text`. 209, 218 and 222 get a sentence with both versions.
 void driver_error_text(const struct driver *driver, const char *call, cu_result error, char *text, size_t bytes);
 
-// One launch of a plan. One that is programmatic may begin before the launch in front of it has ended, where the driver knows how.
+// What a launch takes beside its function and arguments.
+struct driver_shape {
+  uint32_t grid[3], block[3];
+  uint32_t shared; // bytes of dynamic shared memory
+  bool is_programmatic;
+};
+// A launch. One that is programmatic may begin before the launch in front of it has ended, where the driver knows how.
+cu_result driver_start(const struct driver *driver, cu_function function, const struct driver_shape *shape, cu_stream stream, void **parameters);
+// The same of a plan's launch.
 struct plan_launch_value;
 cu_result driver_launch(const struct driver *driver, cu_function function, const struct plan_launch_value *value, cu_stream stream, void **parameters);
 

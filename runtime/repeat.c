@@ -74,7 +74,7 @@ struct repeat *repeat_find(const struct red_kernel *kernel, const int64_t *words
 static bool keep_launch(const struct call *call, const struct plan_launch_value *value, struct repeat_launch *kept_launch) {
   const struct plan_launch *launch = value->launch;
   if (launch->argument_count > REPEAT_ARGUMENTS) return false;
-  *kept_launch = (struct repeat_launch){.shared = value->shared, .argument_count = launch->argument_count};
+  *kept_launch = (struct repeat_launch){.shared = value->shared, .argument_count = launch->argument_count, .is_programmatic = launch->is_programmatic};
   kept_launch->function = call->module->functions[variant_function(call->variant, call->place, call->result.entry, launch)];
   memcpy(kept_launch->grid, value->grid, sizeof value->grid);
   memcpy(kept_launch->block, launch->block, sizeof launch->block);

@@ -14,6 +14,7 @@ struct repeat_launch {
   void *function;
   uint32_t grid[3], block[3];
   uint32_t shared, argument_count;
+  bool is_programmatic;
   uint32_t in_workspace; // a bit for each argument that is an offset into workspace
   uint64_t arguments[REPEAT_ARGUMENTS];
 };

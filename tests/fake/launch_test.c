@@ -301,6 +301,32 @@ Test(fake, streams_do_not_share_workspace) {
   nothing_lives();
 }
 
+// Two launches, the second of which may begin early where driver and GPU can.
+static void two_launches(const char *setting, const char *library, unsigned early) {
+  static char text[sizeof split_text + 16];
+  const char *at = strstr(split_text, "last_block");
+  struct work w;
+  setenv("FAKE_CUDA", setting, 1);
+  setenv("RED_LIBCUDA", library, 1);
+  snprintf(text, sizeof text, "%.*ssecond_kernel; }", (int)(at - split_text), split_text);
+  make(&w, "cuda:0", text);
+  for (int i = 0; i < 3; i++) {
+    spoil(&w);
+    fake_clear();
+    OK(launch(&w, NULL));
+    cr_expect_eq(fake_count("cuLaunchKernel") + fake_count("cuLaunchKernelEx"), 2);
+    cr_expect_eq(fake_count("cuLaunchKernelEx"), early);
+    check_result(&w);
+  }
+  drop(&w);
+}
+Test(fake, launches_one_behind_another) {
+  two_launches("", FAKE_PATH, 1);
+}
+Test(fake, launches_one_behind_another_on_an_older_gpu) {
+  two_launches("arch=80", FAKE_PATH, 0);
+}
+
 // ---- Captures
 
 static cu_graph_exec finish(red_stream stream) {

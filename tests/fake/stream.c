@@ -121,24 +121,44 @@ cu_result fake_submit(cu_stream stream, const struct fake_work *work) {
   return 0;
 }
 
-cu_result fake_launch(cu_function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                      unsigned bz, unsigned shared, cu_stream stream, void **parameters, void **extra) {
-  ENTER("cuLaunchKernel", NEEDS_CONTEXT);
+static cu_result launch(cu_function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                        unsigned bz, unsigned shared, cu_stream stream, void **parameters, void **extra) {
   const struct sim_entry *entry = function->entry;
   bool is_legal = !extra && gx && gy && gz && bx && by && bz && gx <= INT32_MAX && gy <= 65535 &&
                   gz <= 65535 && (unsigned long long)bx * by * bz <= 1024 &&
                   (int)shared <= function->dynamic_shared;
-  if (!is_legal) return fake_leave(FAKE_INVALID_VALUE);
-  if (function->module->context != fake_current) return fake_leave(FAKE_INVALID_HANDLE);
+  if (!is_legal) return FAKE_INVALID_VALUE;
+  if (function->module->context != fake_current) return FAKE_INVALID_HANDLE;
   struct fake_work work = {
       function, {gx, gy, gz}, {bx, by, bz}, shared, calloc(1, entry->parameter_bytes + 1), 0, 0, 0, NULL};
-  if (!work.parameters) return fake_leave(CU_ERROR_OUT_OF_MEMORY);
+  if (!work.parameters) return CU_ERROR_OUT_OF_MEMORY;
   for (size_t i = 0; i < entry->parameter_count; i++)
     memcpy(work.parameters + entry->parameters[i].offset, parameters[i], entry->parameters[i].size);
   cu_result error = fake_submit(stream, &work);
   free(work.parameters);
-  return fake_leave(error);
+  return error;
 }
+
+cu_result fake_launch(cu_function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                      unsigned bz, unsigned shared, cu_stream stream, void **parameters, void **extra) {
+  ENTER("cuLaunchKernel", NEEDS_CONTEXT);
+  return fake_leave(launch(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra));
+}
+
+#ifndef FAKE_OLD
+// The one attribute that red gives lets a launch begin before the one in front of it has ended, from sm_90
+// on; here none does.
+cu_result fake_launch_ex(const struct cu_launch_config *config, cu_function function, void **parameters,
+                         void **extra) {
+  ENTER("cuLaunchKernelEx", NEEDS_CONTEXT);
+  for (unsigned i = 0; i < config->attribute_count; i++)
+    if (config->attributes[i].id != CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION || fake.arch < 90)
+      return fake_leave(FAKE_INVALID_VALUE);
+  const unsigned *grid = config->grid, *block = config->block;
+  return fake_leave(launch(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], config->shared,
+                           config->stream, parameters, extra));
+}
+#endif
 
 cu_result fake_fill(cu_pointer pointer, unsigned char value, size_t bytes, cu_stream stream) {
   ENTER("cuMemsetD8Async", NEEDS_CONTEXT);

@@ -2,6 +2,7 @@
 // each function takes what red calls it with. What differs does not compile; names are compared when it runs.
 #include <cuda.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <type_traits>
@@ -139,6 +140,22 @@ int main() {
 #endif
 #if CUDA_VERSION >= 12000
   CHECK(stream_id, cuStreamGetId);
+#else
+  checked++;
+#endif
+#if CUDA_VERSION >= 11080
+  CHECK(launch_ex, cuLaunchKernelEx);
+  SAME(CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+  static_assert(sizeof(cu_launch_attribute) == sizeof(CUlaunchAttribute) &&
+                    offsetof(cu_launch_attribute, value) == offsetof(CUlaunchAttribute, value),
+                "");
+  static_assert(sizeof(cu_launch_config) == sizeof(CUlaunchConfig) &&
+                    offsetof(cu_launch_config, block) == offsetof(CUlaunchConfig, blockDimX) &&
+                    offsetof(cu_launch_config, shared) == offsetof(CUlaunchConfig, sharedMemBytes) &&
+                    offsetof(cu_launch_config, stream) == offsetof(CUlaunchConfig, hStream) &&
+                    offsetof(cu_launch_config, attributes) == offsetof(CUlaunchConfig, attrs) &&
+                    offsetof(cu_launch_config, attribute_count) == offsetof(CUlaunchConfig, numAttrs),
+                "");
 #else
   checked++;
 #endif
