@@ -175,6 +175,7 @@ static struct group find_group(struct lowering *l, const struct list *block, uin
   struct ir_stmt *source = block->at[first];
   struct group group = {.end = first + 1};
   struct list before = {0}, after = {0}, results = list_copy(arena, &source->results);
+  uint32_t bytes = choice->forms[choice->kind].shared_bytes;
   bool stores = false;
   list_push(arena, &group.sources, source);
   for (uint32_t i = first + 1; i < block->count && has_barrier(choice->kind); i++) {
@@ -185,6 +186,8 @@ static struct group find_group(struct lowering *l, const struct list *block, uin
     if (stmt->kind == IR_ALLREDUCE) {
       struct allreduce_choice other;
       if (q.mentions || !choose(l, stmt, 0, &other) || !go_together(source, choice, stmt, &other)) break;
+      bytes += other.forms[other.kind].shared_bytes;
+      if (bytes > ALLREDUCE_TOGETHER_LIMIT) break;
       list_push(arena, &group.sources, stmt);
       list_append(arena, &results, &stmt->results);
       group.end = i + 1;
@@ -238,6 +241,12 @@ static void refuse(struct lowering *l, const struct ir_stmt *stmt, uint32_t diff
               : "legal here: groups of 1, 2, 4, 8, 16 or 32 threads, neighbours on the lowest thread axes, by shuffle or auto; or a bound that mentions serial and block axes only");
     return;
   }
+  if (stmt->form != FORM_SHUFFLE) {
+    diag_error(diag, ERROR_SHARED_LIMIT, stmt->range, "this reduction over %u threads of a block takes more than %d bytes of shared memory", choice->shape.threads,
+               ALLREDUCE_SHARED_LIMIT);
+    diag_note(diag, (struct range){0}, "legal here: fewer threads, fewer values side by side, or groups of which shuffles do the most: whole warps, powers of two");
+    return;
+  }
   diag_error(diag, ERROR_COLLECTIVE, stmt->range, "this reduction cannot be done by shuffles: %s", allreduce_why_no_shuffle(choice));
   diag_note(diag, (struct range){0}, "legal here: allreduce ... by tree, or by auto");
 }
@@ -272,9 +281,17 @@ static bool lower_block(struct lowering *l, struct list *block, enum around arou
     }
     struct group group = find_group(l, block, i, &choice);
     bool needs_barrier = has_barrier(choice.kind) && around == AROUND_LOOP && (is_nested || (count % 2 == 1 && is_first));
+    uint64_t before = allreduce_shared_bytes(l->entry);
     list_append(context->arena, &out, &group.before);
     lower(l, &group.sources, &choice, differs != 0, needs_barrier, &out);
     list_append(context->arena, &out, &group.after);
+    uint64_t bytes = allreduce_shared_bytes(l->entry);
+    if (bytes > before && bytes > ALLREDUCE_SHARED_LIMIT) {
+      diag_error(context->diag, ERROR_SHARED_LIMIT, stmt->range, "with this reduction over threads a block takes %llu bytes of shared memory; at most %d are legal",
+                 (unsigned long long)bytes, ALLREDUCE_SHARED_LIMIT);
+      diag_note(context->diag, (struct range){0}, "legal here: fewer threads, or smaller copies of tensors in shared memory");
+      good = false;
+    }
     is_first &= !has_barrier(choice.kind);
     i = group.end - 1;
   }

@@ -4,6 +4,11 @@
 
 #include "compiler/pass.h"
 
+enum {
+  ALLREDUCE_SHARED_LIMIT = 48 * 1024,   // bytes of shared memory that a block may have without asking at launch
+  ALLREDUCE_TOGETHER_LIMIT = 16 * 1024, // bytes that reductions which share a barrier take
+};
+
 enum allreduce_kind {
 #define F(name, asked, title) ALLREDUCE_##name,
 #include "passes/allreduce_forms.def"
@@ -62,6 +67,9 @@ bool allreduce_member_fastest(const uint32_t block[3], uint32_t thread_axes, uin
 void allreduce_find_varying(const struct ir_entry *entry);
 // The axes in which an expression differs, behind that.
 uint32_t allreduce_varies(const struct ir_entry *entry, const struct ir_expr *e);
+
+// Bytes of shared memory that an entry declares.
+uint64_t allreduce_shared_bytes(const struct ir_entry *entry);
 
 // The least power of two that is not below x.
 uint32_t next_power_of_two(uint32_t x);

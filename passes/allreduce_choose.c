@@ -281,6 +281,8 @@ bool allreduce_choose(const struct allreduce_request *request, struct allreduce_
   choice->forms[ALLREDUCE_TREE] = cost_tree(&c);
   for (int kind = ALLREDUCE_GUARDED; kind < ALLREDUCE_KINDS && request->is_segmented; kind++)
     choice->forms[kind] = no("groups come here at different times, so that a warp's lanes or the block's threads do not meet");
+  for (int kind = 0; kind < ALLREDUCE_KINDS; kind++)
+    if (choice->forms[kind].shared_bytes > ALLREDUCE_SHARED_LIMIT) choice->forms[kind] = no("a block may not have so much shared memory");
   if (choice->shape.extent == 1) {
     choice->kind = ALLREDUCE_COPY;
     return true;

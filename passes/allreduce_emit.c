@@ -138,11 +138,27 @@ static bool is_used(const struct emitter *e, const struct scratch *scratch) {
   return false;
 }
 
+uint64_t allreduce_shared_bytes(const struct ir_entry *entry) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < entry->memory.count; i++) {
+    const struct ir_mem *mem = entry->memory.at[i];
+    if (mem->space != SPACE_SHARED || !mem->dims.count || !ir_is_const(mem->dims.at[0]) || !ir_is_const(mem->strides.at[0])) continue;
+    bytes += (uint64_t)(list_at(&mem->dims, struct ir_expr, 0)->integer * list_at(&mem->strides, struct ir_expr, 0)->integer) * type_bytes(mem->type);
+  }
+  return bytes;
+}
+
+// Words of the reduction's turn; of the other one where memory is short, at the cost of a barrier that pass `barriers` finds to be missing.
 static struct ir_mem *take_scratch(struct emitter *e, const char *label, enum type type, uint32_t words) {
   struct scratch *found = NULL;
   for (uint32_t i = 0; i < e->pool->objects.count && !found; i++) {
     struct scratch *scratch = e->pool->objects.at[i];
     if (scratch->mem->type == type && scratch->turn == e->pool->turn && !is_used(e, scratch)) found = scratch;
+  }
+  bool is_short = allreduce_shared_bytes(e->entry) + (uint64_t)words * type_bytes(type) > ALLREDUCE_SHARED_LIMIT;
+  for (uint32_t i = 0; is_short && i < e->pool->objects.count && !found; i++) {
+    struct scratch *scratch = e->pool->objects.at[i];
+    if (scratch->mem->type == type && !is_used(e, scratch)) found = scratch;
   }
   if (!found) {
     found = arena_new(e->arena, struct scratch);
