@@ -35,10 +35,11 @@ class Maker:
         self.scalars = []
         self.loops = []  # (name, 'n' or 'm')
         self.outputs = self.draw.sample(OUTPUTS, self.draw.randint(1, 3))
+        self.folds = {name: self.draw.choice(['+=', '+=', '^=']) for name in OUTPUTS}  # mixed ones are refused
 
     def index(self, size):
         fitting = [name for name, extent in self.loops if extent == size]
-        if fitting and self.draw.random() < 0.93:
+        if fitting and self.draw.random() < 0.97:
             return self.draw.choice(fitting)
         return '0'
 
@@ -70,13 +71,16 @@ class Maker:
         if self.scalars and self.draw.random() < 0.5:
             name = self.draw.choice(self.scalars)
             kind = self.draw.random()
-            if kind < 0.6:
-                return f'{name} {self.draw.choice(["+=", "+=", "-=", "^=", "|=", "*="])} {self.value()};'
-            if kind < 0.95:
+            if kind < 0.75:
+                return f'{name} {self.draw.choice(["+=", "+=", "+=", "-=", "^="])} {self.value()};'
+            if kind < 0.98:
                 x = self.value(1)
                 return f'if ({x} {self.draw.choice("<>")} {name}) {name} = {x};'
             return f'{name} = {self.value()};'
-        return f'{self.element(self.draw.choice(self.outputs))} {self.draw.choice(["=", "+=", "+=", "+=", "-=", "^="])} {self.value()};'
+        name = self.draw.choice(self.outputs)
+        element = self.element(name)
+        is_own = all(f'[{loop}]' in element for loop, _ in self.loops)
+        return f'{element} {"=" if is_own and self.draw.random() < 0.6 else self.folds[name]} {self.value()};'
 
     def loop(self, depth, indent):
         self.counters += 1
