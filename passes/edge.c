@@ -15,7 +15,7 @@
 // 0 <= r < F and E the same in every iteration: then the guard holds for all v < E / F. Where x = v * F + base + r and base is the same in all threads of
 // the block, a piece of a split, it holds for v < (E - base) / F, and nowhere from there on but in one iteration. In the edge a guarded load would be a branch
 // and end the loads in flight: its address is clamped and its value selected. A loop that is unrolled whole is not split: all of it is clamped and
-// selected, under E > 0. Declines, leaving the branch, where the guarded statements write tensors, or test or loop further, and where the
+// selected, under E > 0. Declines, leaving the branch, where the guarded statements write tensors, read shared memory, or test or loop further, and where the
 // loop holds a collective. Cost: linear, but for the proofs of each guard.
 #include "compiler/pass.h"
 #include "compiler/poly.h"
@@ -59,9 +59,19 @@ static bool has_collective(const struct list *block) {
   return false;
 }
 
+static void find_shared_read(struct ir_expr *e, void *state) { *(bool *)state |= (e->op == OP_LOAD || e->op == OP_LOAD_FLAT) && e->mem->space == SPACE_SHARED; }
+
+// A copy in shared memory lacks the elements that the guard leaves out: what is read of it there is no value to select from.
+static bool reads_shared(const struct ir_stmt *stmt) {
+  bool reads = stmt->kind == IR_LOAD_WIDE && stmt->mem->space == SPACE_SHARED;
+  if (stmt->value) ir_visit_expr(stmt->value, find_shared_read, &reads);
+  return reads;
+}
+
 static bool is_selectable(const struct list *block) {
   for (uint32_t i = 0; i < block->count; i++) {
     const struct ir_stmt *stmt = block->at[i];
+    if (reads_shared(stmt)) return false;
     bool is_local_store = stmt->kind == IR_STORE && stmt->mem->space == SPACE_LOCAL;
     if (stmt->kind == IR_FOR ? !is_selectable(&stmt->body) : stmt->kind != IR_LET && stmt->kind != IR_LOAD_WIDE && stmt->kind != IR_SET && !is_local_store) return false;
   }
