@@ -365,13 +365,18 @@ static void signature(struct cuda *cg, const struct list *arguments, const char 
 
 static void array(struct cuda *cg, const struct ir_mem *mem) {
   struct cuda_object *object = (struct cuda_object *)cuda_object(cg, mem);
-  object->name = cuda_name(cg, &cg->names, mem->label, mem->name);
+  // all declarations of dynamic shared memory in a file name one object: those of two types need two names
+  const char *label = mem->is_dynamic ? arena_printf(cg->context->arena, "%s_%s", cg->entry->name, mem->label) : mem->label;
+  object->name = cuda_name(cg, &cg->names, label, mem->name);
   if (!object->is_loaded) return;
   uint32_t alignment = codegen_alignment(mem);
+  if (mem->is_dynamic) put(cg, "extern ");
   if (mem->space == SPACE_SHARED) put(cg, "__shared__ ");
   if (alignment > type_bytes(mem->type)) text_printf(&cg->line, "__align__(%u) ", alignment);
-  text_printf(&cg->line, "%s %s[%llu];", cuda_memory_type(mem->type), object->name,
-              (unsigned long long)codegen_element_count(mem));
+  text_printf(&cg->line, "%s %s[", cuda_memory_type(mem->type), object->name);
+  if (!mem->is_dynamic) text_printf(&cg->line, "%llu", (unsigned long long)codegen_element_count(mem));
+  put(cg, "];");
+  if (mem->is_dynamic) text_printf(&cg->line, " // %llu elements", (unsigned long long)codegen_element_count(mem));
   cg->here = mem->range;
   cuda_line_end(cg);
   cg->here = cg->kernel->range;

@@ -89,9 +89,12 @@ static void define_memory(struct nvptx *cg, const struct ir_mem *mem) {
     return;
   }
   const char *name = arena_printf(cg->context->arena, "%s_%s", cg->entry->name, mem->name);
+  if (mem->is_dynamic) type = LLVMArrayType2(nvptx_memory_type(cg, mem->type), 0);
   LLVMValueRef array = LLVMAddGlobalInAddressSpace(cg->module, type, name, SHARED);
-  LLVMSetLinkage(array, LLVMInternalLinkage);
-  LLVMSetInitializer(array, LLVMGetUndef(type));
+  if (!mem->is_dynamic) {
+    LLVMSetLinkage(array, LLVMInternalLinkage);
+    LLVMSetInitializer(array, LLVMGetUndef(type));
+  }
   LLVMSetAlignment(array, codegen_alignment(mem));
   add_object(cg, mem, array, false);
 }

@@ -102,6 +102,7 @@ struct ir_mem {
   // Shared ones whose places are permuted by pass `index`: of the number of a unit (the elements of the last dimension where that is
   // `unit` long and unit > 1, else one element), bits base..base+bits-1 ^= bits base+shift..base+shift+bits-1. bits 0: none.
   uint32_t unit, swizzle_bits, swizzle_base, swizzle_shift;
+  bool is_dynamic; // shared: its bytes are asked for at launch, since a kernel declares 48 KiB at most; one an entry
   struct range range;
 };
 

@@ -269,6 +269,15 @@ static bool waits_for_grid(const struct ir_entry *entry) {
   return false;
 }
 
+// What a launch asks for: the bytes that the layout of a dynamic object spans.
+static struct ir_expr *shared_bytes(struct builder *b, const struct ir_mem *mem) {
+  struct arena *arena = b->module->arena;
+  struct ir_expr *one = ir_int(arena, TYPE_I64, 1), *last = one;
+  for (uint32_t d = 0; d < mem->dims.count; d++)
+    last = ir_binary(arena, OP_ADD, last, ir_binary(arena, OP_MUL, ir_binary(arena, OP_SUB, mem->dims.at[d], one), mem->strides.at[d]));
+  return ir_binary(arena, OP_MUL, last, ir_int(arena, TYPE_I64, type_bytes(mem->type)));
+}
+
 static void build_launch(struct builder *b, struct ir_kernel *kernel, struct ir_entry *from, struct plan_entry *entry,
                          plan_parameters_function *parameters) {
   if (entry->launch_count == PLAN_MAX_LAUNCHES) refuse(b, "more than 8 launches");
@@ -282,6 +291,10 @@ static void build_launch(struct builder *b, struct ir_kernel *kernel, struct ir_
   for (int d = 0; d < 3; d++) {
     launch->grid[d] = from->grid[d] ? translate(b, from->grid[d]) : translate_int(b, 1);
     launch->block[d] = from->block[d] ? from->block[d] : 1;
+  }
+  for (uint32_t i = 0; i < from->memory.count; i++) {
+    const struct ir_mem *mem = from->memory.at[i];
+    if (mem->is_dynamic) launch->shared = translate(b, shared_bytes(b, mem));
   }
   struct list list = parameters(b->module->arena, kernel, from);
   if (list.count > PLAN_MAX_ARGUMENTS) refuse(b, "more than 256 arguments");

@@ -69,6 +69,7 @@ static void print_mem(struct printer *p, const char *keyword, const struct ir_me
     text_puts(p->out, " at ");
     print_expr(p, mem->workspace);
   }
+  if (mem->is_dynamic) text_puts(p->out, " dynamic");
   if (mem->unit > 1) text_printf(p->out, " unit %u", mem->unit);
   if (mem->swizzle_bits)
     text_printf(p->out, " swizzle %u, %u, %u", mem->swizzle_bits, mem->swizzle_base, mem->swizzle_shift);

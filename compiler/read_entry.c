@@ -29,6 +29,7 @@ struct ir_mem *read_mem(struct reader *r, enum ir_space space) {
   mem->is_strided = read_accept_word(r, "strided");
   if (read_accept_word(r, "parameter")) mem->parameter = read_uint(r, "the number of a parameter");
   if (space == SPACE_GLOBAL && read_accept_word(r, "at")) mem->workspace = read_expr(r);
+  mem->is_dynamic = read_accept_word(r, "dynamic");
   if (read_accept_word(r, "unit")) mem->unit = read_uint(r, "the elements of a unit");
   if (read_accept_word(r, "swizzle")) {
     mem->swizzle_bits = read_uint(r, "the bits of a swizzle");

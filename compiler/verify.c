@@ -153,7 +153,7 @@ void verify_mem(struct verifier *v, const struct ir_mem *mem) {
     verify_fault(v, v->range, "an alignment of %u bytes", mem->alignment);
   if (mem->space != SPACE_GLOBAL && (mem->is_output || mem->is_read || mem->is_strided))
     verify_fault(v, v->range, "marks of a tensor on an object of the program");
-  bool is_permuted = mem->unit || mem->swizzle_bits || mem->swizzle_base || mem->swizzle_shift;
+  bool is_permuted = mem->is_dynamic || mem->unit || mem->swizzle_bits || mem->swizzle_base || mem->swizzle_shift;
   if (is_permuted && mem->space != SPACE_SHARED) verify_fault(v, v->range, "a layout of shared memory on another object");
   const struct ir_expr *last = mem->dims.count ? mem->dims.at[mem->dims.count - 1] : NULL;
   if (mem->unit && (mem->unit == 1 || !last || !ir_const_is(last, mem->unit)))

@@ -6,7 +6,9 @@
 //   tile    the fastest axis of the input, J, is not that of the output, I: tiles of I by J go through shared memory. A thread reads 16 bytes along J
 //           of as many neighbours along I as make a word, transposes them in registers and writes words; then it reads 16 bytes along I.
 //           Words lie [j][i], and 16-byte pieces of a row are permuted by j's place among 16-byte pieces: no bank conflicts on either side.
-//   places  the same with accesses of one element, for extents or addresses that are no multiples of 16 bytes
+//   whole   small matrices behind a batch: staged as they lie, whole, for extents and addresses of any kind
+//   units   the fastest axis stays and is short: tiles of such runs through shared memory
+//   places  the same as tiles with accesses of one element, for extents or addresses that are no multiples of 16 bytes
 //   runs    the fastest axis stays: runs of 16-byte pieces, in blocks that take neighbours in the order of the input and of the output
 //   gather  small fast axes: 16 bytes written at a time, read element by element through the cache
 //
@@ -520,6 +522,123 @@ static void write_runs(struct permute *p) {
   try_runs(p, "runs_short", 1, 4, 1);
 }
 
+// --- whole ----------------------------------------------------------------------------------------------------------
+
+static const char *stage_name(const struct permute *p) { return list_at(&p->a->entry->stages, struct ir_stage, 0)->label; }
+
+static int64_t shared_limit(const struct permute *p) {
+  const struct target *target = p->a->context->options->target;
+  return target ? target->shared_limit : 48 * 1024;
+}
+
+// Whether the two last groups of the output are a matrix that lies whole in the input too, behind a batch of one axis.
+static bool is_matrix_of_batch(struct permute *p, struct group **batch) {
+  if (p->group_count != 3) return false;
+  *batch = &p->groups[0];
+  struct group *rows = &p->groups[1], *columns = &p->groups[2];
+  const struct view_access *accesses[2] = {p->load, p->store};
+  if (rows->count < 0 || columns->count < 0 || p->fast_out != columns || p->fast_in != rows) return false;
+  for (int k = 0; k < 2; k++) {
+    int64_t outer, inner;
+    if (!poly_is_constant(stride_of(p, accesses[k], *batch), &outer) || outer != rows->count * columns->count) return false;
+    if (!poly_is_constant(stride_of(p, accesses[k], k ? rows : columns), &inner) || inner != (k ? columns : rows)->count) return false;
+  }
+  return true;
+}
+
+// As many matrices as make a good block, each whole: read and written as they lie, 16 bytes at a time where alignment is known, else by elements.
+// Lanes that read neighbours of a column meet in a bank only as the odd part of the row's length says.
+static void try_whole(struct permute *p, const char *name, bool is_wide) {
+  enum { LEAST = 4096, MOST_BYTES = 96 * 1024, WIDE = 512, MANY = 32 };
+  struct group *batch, *rows = p->fast_in, *columns = p->fast_out; // of the output
+  const struct ir_mem *copies[MOST_COPIES];
+  if (!is_matrix_of_batch(p, &batch) || find_copies(p, copies) != 1) return;
+  int64_t size = rows->count * columns->count, in = type_bytes(p->load->mem->type), out = type_bytes(p->store->mem->type), most = shared_limit(p) < MOST_BYTES ? shared_limit(p) : MOST_BYTES;
+  int64_t each = size < LEAST ? LEAST / size : 1;
+  if (size > most / in) return;
+  int64_t vector_in = is_wide ? VECTOR / in : 1, vector_out = is_wide ? VECTOR / out : 1, widest = vector_in > vector_out ? vector_in : vector_out;
+  struct when when = {.p = p};
+  while (each > 1 && is_wide && size * each % widest) each--;
+  if (size * each % widest) refuse(&when, arena_printf(p->arena, "%lld elements are no multiple of %lld", (long long)(size * each), (long long)widest));
+  if (is_wide) need_multiple(&when, batch, each); // else the last block would end inside a vector
+  need_alignment(&when, copies[0], (uint32_t)vector_in);
+  need_alignment(&when, p->store->mem, (uint32_t)vector_out);
+  const char *reason = arena_printf(p->arena, "%s, whole matrices of %lld by %lld, %lld a block: read and written as they lie, %lld bytes at a time in and %lld out", describe(p), (long long)columns->count,
+                                    (long long)rows->count, (long long)each, (long long)(vector_in * in), (long long)(vector_out * out));
+  if (!begin(p, name, &when, reason)) return;
+  write_groups(p);
+  const char *block = batch->name, *one = NULL, *copy = copy_name(p, 0), *fill = fresh(p, arena_printf(p->arena, "%s_fill", copy)), *all = fresh(p, "out");
+  if (each > 1) {
+    block = piece(p, batch, "_block"), one = piece(p, batch, "_in");
+    text_printf(p->out, "  split %s by %lld -> %s, %s;\n", batch->name, (long long)each, block, one);
+  }
+  text_printf(p->out, "  reorder %s, %s%s%s, %s;\n  bind %s -> block.x;\n  stage %s at %s in shared as %s;\n", block, one ? one : "", one ? ", " : "", columns->name, rows->name, block,
+              copies[0]->label, block, copy);
+  for (int k = 0; k < 2; k++) {
+    const char *stage = k ? stage_name(p) : copy, *flat = k ? all : fill, *part = flat, *vector = NULL;
+    int64_t width = k ? vector_out : vector_in, count = size * each / width, threads = count < WIDE ? (count + 31) / 32 * 32 : WIDE;
+    if (k) text_printf(p->out, "  reorder %s.%s, %s.%s;\n", stage, rows->name, stage, columns->name);
+    text_printf(p->out, "  fuse ");
+    if (one) text_printf(p->out, "%s.%s, ", stage, one);
+    text_printf(p->out, "%s.%s, %s.%s -> %s;", stage, k ? rows->name : columns->name, stage, k ? columns->name : rows->name, flat);
+    if (width > 1) {
+      part = fresh(p, arena_printf(p->arena, "%s_part", flat)), vector = fresh(p, arena_printf(p->arena, "%s_vector", flat));
+      text_printf(p->out, "  split %s by %lld -> %s, %s;", flat, (long long)width, part, vector);
+    }
+    const char *more = fresh(p, arena_printf(p->arena, "%s_more", flat)), *thread = fresh(p, arena_printf(p->arena, "%s_thread", flat));
+    text_printf(p->out, "  split %s by %lld -> %s, %s;  bind %s -> thread.x;  unroll %s%s;\n", part, (long long)threads, more, thread, thread, more, count > threads * MANY ? " by 16" : "");
+    if (vector) text_printf(p->out, "  vectorize %s;\n", vector);
+  }
+  text_puts(p->out, "}\n");
+}
+
+static void write_whole(struct permute *p) {
+  try_whole(p, "whole", true);
+  if (!p->view.is_closed) try_whole(p, "whole_unaligned", false);
+}
+
+// --- units ----------------------------------------------------------------------------------------------------------
+
+// Short runs, I of the output and J of the input next to them: tiles of I by J runs through shared memory, rows padded so that neighbours along I
+// lie in neighbouring banks.
+static void write_units(struct permute *p) {
+  enum { J = 32 };
+  struct group *run = p->fast_out, *i = NULL, *j = NULL;
+  const struct ir_mem *copies[MOST_COPIES];
+  uint32_t bytes = type_bytes(p->load->mem->type);
+  int64_t per_word_row = 128 / bytes, length = run->count, I = bytes < 8 ? 64 : 32;
+  const char *outside = NULL;
+  if (length < 2 || length > 31 || length * bytes % VECTOR == 0 || find_copies(p, copies) != 1) return;
+  for (int g = 0; g < p->group_count; g++) {
+    struct group *group = &p->groups[g];
+    if (group == run) continue;
+    if (!i || is_at_most(p, p->store, group, i)) i = group;
+    if (!j || is_at_most(p, p->load, group, j)) j = group;
+  }
+  if (!i || !j || i == j || I * (J * length + per_word_row) * bytes > 48 * 1024) return;
+  struct when when = {.p = p};
+  need_least(&when, i, I / 2);
+  need_least(&when, j, J / 2);
+  int64_t pad = ((length - J * length) % per_word_row + per_word_row) % per_word_row;
+  const char *reason = arena_printf(p->arena, "%s, short runs of %lld elements: tiles of %lld by %d of them through shared memory", describe(p), (long long)length, (long long)I, J);
+  if (!begin(p, "units", &when, reason)) return;
+  write_groups(p);
+  const char *io = piece(p, i, "_tile"), *ii = piece(p, i, "_in"), *jo = piece(p, j, "_tile"), *ji = piece(p, j, "_in"), *tile = fresh(p, "tile"), *row = fresh(p, "row");
+  const char *jr = piece(p, j, "_out"), *kr = piece(p, run, "_out"), *copy = copy_name(p, 0), *fill = fresh(p, arena_printf(p->arena, "%s_fill", copy)), *all = fresh(p, "out"), *order = NULL;
+  for (int g = 0; g < p->group_count; g++)
+    if (&p->groups[g] != run && &p->groups[g] != i && &p->groups[g] != j) outside = join(p, outside, p->groups[g].name);
+  order = join(p, join(p, outside, io), jo);
+  text_printf(p->out, "  split %s by %lld -> %s, %s;  split %s by %d -> %s, %s;\n", i->name, (long long)I, io, ii, j->name, J, jo, ji);
+  text_printf(p->out, "  reorder %s, %s, %s, %s;\n  fuse %s -> %s;  bind %s -> block.x;\n", order, ii, ji, run->name, order, tile, tile);
+  text_printf(p->out, "  fuse %s, %s -> %s;\n  stage %s at %s in shared as %s pad %lld;\n", ji, run->name, row, copies[0]->label, tile, copy, (long long)pad);
+  text_printf(p->out, "  fuse %s.%s, %s.%s -> %s;\n", copy, ii, copy, row, fill);
+  write_threads(p, fill, I * J * length);
+  const char *stage = stage_name(p);
+  text_printf(p->out, "  split %s.%s by %lld -> %s, %s;  reorder %s, %s.%s, %s;  fuse %s, %s.%s, %s -> %s;\n", stage, row, (long long)length, jr, kr, jr, stage, ii, kr, jr, stage, ii, kr, all);
+  write_threads(p, all, I * J * length);
+  text_puts(p->out, "}\n");
+}
+
 // --- gather ---------------------------------------------------------------------------------------------------------
 
 // All axes in the order of the output as one: 16 bytes of it a thread.
@@ -567,8 +686,11 @@ bool automatic_permute(struct automatic *a) {
   if (!p.load || !p.fast_out || (p.fast_in == p.fast_out && p.group_count < 3)) return false;
   bool is_moved = p.fast_in && p.fast_in != p.fast_out && find_copies(&p, copies), is_kept = p.fast_in == p.fast_out;
   if (is_moved && takes(a, "tile")) write_tiles(&p, SMALLEST_SIDE);
+  bool is_gathered = type_bytes(p.load->mem->type) >= 4 && p.fast_in && p.fast_in->count >= 0 && p.fast_out->count >= 0 && p.fast_in->count * p.fast_out->count <= 64;
+  if (is_moved && !p.view.is_closed && takes(a, "whole") && (a->forced || !is_gathered)) write_whole(&p); // words of small matrices come from the cache as fast
   if (is_moved && !p.view.is_closed && takes(a, "places")) write_places(&p, SMALLEST_SIDE);
-  if (is_kept && takes(a, "runs")) write_runs(&p);
+  if (is_kept && takes(a, "units")) write_units(&p);
+  if (is_kept && !p.view.is_closed && takes(a, "runs")) write_runs(&p);
   if (!p.view.is_closed && takes(a, "gather")) write_gather(&p);
   return a->out->length > before;
 }

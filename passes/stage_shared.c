@@ -13,7 +13,8 @@
 #include "passes/schedule.h"
 #include "passes/stage.h"
 
-enum { STATIC_LIMIT = 48 * 1024 };
+// A kernel declares at most STATIC_LIMIT bytes; one larger copy is asked for at launch. MOST_UNITS is more than any block may have.
+enum { STATIC_LIMIT = 48 * 1024, MOST_UNITS = 1 << 18 };
 
 struct sharer {
   struct pass_context *context;
@@ -167,25 +168,33 @@ static bool make_memory(struct sharer *s) {
       return false;
     }
     if (i == along && unit > 1) extent /= unit;
-    if (__builtin_mul_overflow(units, extent > 0 ? extent : 1, &units) || units > STATIC_LIMIT) units = STATIC_LIMIT + 1;
+    if (__builtin_mul_overflow(units, extent > 0 ? extent : 1, &units) || units > MOST_UNITS) units = MOST_UNITS + 1;
     add_dimension(s, extent > 0 ? extent : 1, row * unit);
-    row = (extent > 0 && row <= STATIC_LIMIT ? row * extent : row) + (i + 1 == s->own.count ? pad : 0);
+    row = (extent > 0 && units <= MOST_UNITS ? row * extent : row) + (i + 1 == s->own.count ? pad : 0);
   }
   mem->unit = unit > 1 ? (uint32_t)unit : 0;
   mem->swizzle_bits = (uint32_t)number(s, SHARED_BITS);
   mem->swizzle_base = (uint32_t)number(s, SHARED_BASE);
   mem->swizzle_shift = (uint32_t)number(s, SHARED_SHIFT);
   if (!check_layout(s, units)) return false;
-  int64_t total = row * unit * bytes;
+  // one copy may be larger than what a kernel can declare
+  int64_t own = row * unit * bytes, declared = 0, total = own, most = s->context->options->target ? s->context->options->target->shared_limit : STATIC_LIMIT;
+  bool has_dynamic = false;
   for (uint32_t i = 0; i < s->entry->memory.count; i++) {
     const struct ir_mem *other = s->entry->memory.at[i];
     if (other->space != SPACE_SHARED || other->dims.count == 0) continue;
     const struct ir_expr *dim = other->dims.at[0], *stride = other->strides.at[0];
-    total += dim->integer * stride->integer * type_bytes(other->type);
+    int64_t others = dim->integer * stride->integer * type_bytes(other->type);
+    has_dynamic |= other->is_dynamic;
+    declared += other->is_dynamic ? 0 : others;
+    total += others;
   }
-  if (units > STATIC_LIMIT || row > STATIC_LIMIT || total > STATIC_LIMIT) {
-    diag_error(diag, ERROR_SHARED_LIMIT, range, "with the copy of '%s' a block takes %lld bytes of shared memory or more; at most %d are legal", s->tensor->label, (long long)total,
-               STATIC_LIMIT);
+  mem->is_dynamic = own > STATIC_LIMIT && !has_dynamic;
+  declared += mem->is_dynamic ? 0 : own;
+  if (declared > STATIC_LIMIT) total = declared, most = STATIC_LIMIT;
+  if (units > MOST_UNITS || total > most) {
+    diag_error(diag, ERROR_SHARED_LIMIT, range, "with the copy of '%s' a block takes %lld bytes of shared memory%s; at most %lld are legal", s->tensor->label, (long long)total,
+               units > MOST_UNITS ? " or more" : "", (long long)most);
     diag_note(diag, (struct range){0}, "split the axes inside '%s' by smaller factors", s->at);
     return false;
   }
