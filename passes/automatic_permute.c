@@ -19,7 +19,7 @@
 #include "passes/automatic_view.h"
 #include "passes/stage.h"
 
-enum { THREADS = 256, VECTOR = 16, LANES = 8, SMALLEST_SIDE = 24, MAX_GROUPS = VIEW_MAX_AXES };
+enum { THREADS = 256, VECTOR = 16, WORD = 4, LANES = 8, SMALLEST_SIDE = 24, MAX_GROUPS = VIEW_MAX_AXES };
 
 // Merged axes.
 struct group {
@@ -353,10 +353,11 @@ static void write_fill(struct permute *p, const struct tile *t, const char *copy
     part = fresh(p, arena_printf(p->arena, "%s_part", copy)), vector = fresh(p, arena_printf(p->arena, "%s_vector", copy));
     text_printf(p->out, "  split %s.%s by %u -> %s, %s;\n", copy, t->ji, t->vector_in, part, vector);
   }
-  text_printf(p->out, "  split %s.%s by %d -> %s, %s;  reorder %s, %s.%s, %s", copy, part, LANES, far, near, far, copy, row, near);
-  if (unit) text_printf(p->out, ", %s", unit);
-  if (vector) text_printf(p->out, ", %s", vector);
-  text_printf(p->out, ";  fuse %s, %s.%s, %s -> %s;\n", far, copy, row, near, all);
+  const char *inner = arena_printf(p->arena, "%s%s%s%s", unit ? ", " : "", unit ? unit : "", vector ? ", " : "", vector ? vector : "");
+  if (columns > LANES)
+    text_printf(p->out, "  split %s.%s by %d -> %s, %s;  reorder %s, %s.%s, %s%s;  fuse %s, %s.%s, %s -> %s;\n", copy, part, LANES, far, near, far, copy, row, near, inner, far, copy, row, near, all);
+  else
+    text_printf(p->out, "  reorder %s.%s, %s.%s%s;  fuse %s.%s, %s.%s -> %s;\n", copy, row, copy, part, inner, copy, row, copy, part, all);
   write_threads(p, all, rows * columns);
   if (unit || vector) text_printf(p->out, "  vectorize %s%s%s;\n", unit ? unit : "", unit && vector ? ", " : "", vector ? vector : "");
 }
@@ -372,15 +373,17 @@ static bool try_tile(struct permute *p, struct tile t) {
   for (int k = 0; k < count; k++) need_alignment(&when, copies[k], t.vector_in);
   need_alignment(&when, out, t.vector_out);
   uint32_t bytes = type_bytes(p->load->mem->type) * t.unit;
-  int base = log2_of(VECTOR / bytes), shift = log2_of(t.i / t.unit) + log2_of(t.vector_in) - base;
-  const char *reason = arena_printf(p->arena, "%s, the fastest axis moves: tiles of %lld by %lld through shared memory in units of %u bytes, swizzle 3,%d,%d, %u bytes at a time in and %u out", describe(p),
-                                    (long long)t.i, (long long)t.j, bytes, base, shift, t.vector_in * type_bytes(p->load->mem->type), t.vector_out * type_bytes(p->store->mem->type));
+  // lanes of a warp are along J first: with fewer of these, there are more along I, and fewer bits to tell apart
+  int bits = log2_of(power_up(t.j / t.vector_in < LANES ? t.j / t.vector_in : LANES)), base = log2_of(VECTOR / bytes) + 3 - bits, shift = log2_of(t.i / t.unit) + log2_of(t.vector_in) - base;
+  const char *reason = arena_printf(p->arena, "%s, the fastest axis moves: tiles of %lld by %lld through shared memory in units of %u bytes, swizzle %d,%d,%d, %u bytes at a time in and %u out", describe(p),
+                                    (long long)t.i, (long long)t.j, bytes, bits, base, shift, t.vector_in * type_bytes(p->load->mem->type), t.vector_out * type_bytes(p->store->mem->type));
   if (!begin(p, t.name, &when, reason)) return false;
   write_tile(p, &t);
   for (int k = 0; k < count; k++) {
     text_printf(p->out, "  stage %s at %s in shared as %s", copies[k]->label, t.tile_axis, copy_name(p, k));
     if (t.unit > 1) text_printf(p->out, " unit %u along %s", t.unit, t.ii);
-    text_printf(p->out, " swizzle 3,%d,%d;\n", base, shift);
+    if (bits) text_printf(p->out, " swizzle %d,%d,%d", bits, base, shift);
+    text_puts(p->out, ";\n");
   }
   for (int k = 0; k < count; k++) write_fill(p, &t, copy_name(p, k));
   write_output(p, &t);
@@ -388,29 +391,39 @@ static bool try_tile(struct permute *p, struct tile t) {
   return true;
 }
 
-// The tile for elements of so many bytes, made smaller where an extent is.
-static struct tile tile_for(struct permute *p, const char *name, uint32_t in, uint32_t out, int64_t most_i, int64_t most_j) {
+// The tile for elements of so many bytes, made smaller where an extent is; accesses of 4 to 16 bytes, as extents that are known allow, or of 4.
+static struct tile tile_for(struct permute *p, const char *name, uint32_t in, uint32_t out, int64_t most_i, bool is_words) {
   struct tile t = {.name = name, .vector_in = VECTOR / in, .vector_out = VECTOR / out, .unit = in < 4 ? 4 / in : 1};
   t.i = in == 1 ? 128 : in == 2 ? 128 : in == 4 ? 64 : in == 8 ? 64 : 32;
   t.j = in == 1 ? 256 : in == 2 ? 128 : in == 4 ? 64 : 32;
-  int64_t narrowest = VECTOR / in > 16 / (int64_t)out ? VECTOR / in : 16 / (int64_t)out;
+  while (is_words ? t.vector_in * in > WORD : p->fast_in->count >= 0 && t.vector_in * in > WORD && p->fast_in->count % t.vector_in) t.vector_in /= 2;
+  while (is_words ? t.vector_out * out > WORD : p->fast_out->count >= 0 && t.vector_out * out > WORD && p->fast_out->count % t.vector_out) t.vector_out /= 2;
+  if (t.vector_out < t.unit) t.vector_out = t.unit;
+  int64_t narrowest = t.vector_out > t.unit ? t.vector_out : t.unit, bytes = t.i * t.j * in;
   if (p->fast_out->count >= 0 && power_up(p->fast_out->count) < most_i) most_i = power_up(p->fast_out->count);
-  if (p->fast_in->count >= 0 && power_up(p->fast_in->count) < most_j) most_j = power_up(p->fast_in->count);
+  if (p->fast_in->count >= 0 && p->fast_in->count < t.j) t.j = (p->fast_in->count + t.vector_in - 1) / t.vector_in * t.vector_in;
   if (t.i > most_i) t.i = most_i > narrowest ? most_i : narrowest;
-  if (t.j > most_j) t.j = most_j > (int64_t)(LANES * t.vector_in) ? most_j : (int64_t)(LANES * t.vector_in);
+  // where one side is short the other is longer
+  while (p->fast_out->count >= 0 && t.i * 2 <= power_up(p->fast_out->count) && t.i * t.j * in * 2 <= bytes && t.i < 1024) t.i *= 2;
+  while (p->fast_in->count >= 0 && t.j * 2 <= p->fast_in->count && t.i * t.j * in * 2 <= bytes && t.j < 1024) t.j *= 2;
   return t;
 }
 
 static void write_tiles(struct permute *p, int64_t smallest) {
   uint32_t in = type_bytes(p->load->mem->type), out = type_bytes(p->store->mem->type);
-  struct tile whole = tile_for(p, "tile", in, out, INT64_MAX, INT64_MAX);
-  whole.least_i = p->fast_out->count < 0 ? whole.i / 2 + 1 : smallest;
-  whole.least_j = smallest;
+  struct tile whole = tile_for(p, "tile", in, out, INT64_MAX, false);
+  whole.least_i = p->fast_out->count < 0 ? whole.i / 2 + 1 : 1;
+  whole.least_j = p->fast_in->count < 0 ? smallest : 1;
   try_tile(p, whole);
   if (p->fast_out->count >= 0 || p->view.is_closed) return; // else a short side gets tiles of its own
-  struct tile narrow = tile_for(p, "tile_narrow", in, out, whole.i / 2, INT64_MAX);
-  narrow.least_i = narrow.least_j = smallest;
+  struct tile narrow = tile_for(p, "tile_narrow", in, out, whole.i / 2, false);
+  narrow.least_i = smallest;
+  narrow.least_j = whole.least_j;
   try_tile(p, narrow);
+  if (in >= WORD && out >= WORD) return;
+  struct tile words = tile_for(p, "tile_words", in, out, whole.i / 2, true);
+  words.least_i = words.least_j = smallest;
+  try_tile(p, words);
 }
 
 // --- places ---------------------------------------------------------------------------------------------------------
