@@ -162,7 +162,7 @@ struct prover {
   uint32_t slot_count;
   struct symbol *symbols;
   uint32_t symbol_count, symbol_capacity;
-  uint32_t buckets[256];
+  uint32_t buckets[4096];
   int64_t unique;
   struct fact *facts;
   uint32_t fact_count, fact_capacity;

@@ -178,7 +178,8 @@ static void run_undecided_if(struct prover *p, struct node *node) {
   }
   const struct av **before = save(p, &node->sets), **then;
   bool is_uniform = value_is_uniform(condition);
-  bool splits_memory = is_uniform && (node->has_shared || node->has_sync);
+  // without a barrier or another side, what is done perhaps is done in the same epoch
+  bool splits_memory = is_uniform && (node->has_sync || (node->has_shared && node->otherwise.count));
   struct memory other = {0};
   if (splits_memory) other = memory_copy(p, &p->memory);
   bool restores_order = !is_uniform && !value_is_known(condition) && node->has_syncwarp;

@@ -131,7 +131,7 @@ uint32_t symbol_find(struct prover *p, const struct symbol *s) {
   uint64_t hash = (uint64_t)s->op * 31 + (uint64_t)s->type;
   for (int i = 0; i < 3; i++) hash = hash * UINT64_C(0x9e3779b97f4a7c15) + s->args[i];
   hash = (hash ^ (uint64_t)s->number) * UINT64_C(0x9e3779b97f4a7c15);
-  uint32_t *bucket = &p->buckets[hash >> 56];
+  uint32_t *bucket = &p->buckets[hash >> 52];
   for (uint32_t i = *bucket; i; i = p->symbols[i].next) {
     const struct symbol *o = &p->symbols[i];
     if (o->op == s->op && o->type == s->type && o->number == s->number &&
