@@ -385,6 +385,7 @@ static bool try_tile(struct permute *p, struct tile t) {
   const struct ir_mem *out = p->store->mem, *copies[MOST_COPIES];
   struct when when = {.p = p};
   int count = find_copies(p, copies);
+  if ((t.vector_in == 1 && type_bytes(p->load->mem->type) < VECTOR) || (t.vector_out == 1 && type_bytes(out->type) < VECTOR)) refuse(&when, "rows are odd numbers of elements");
   need_multiple(&when, p->fast_out, t.vector_out > t.unit ? t.vector_out : t.unit);
   need_multiple(&when, p->fast_in, t.vector_in);
   need_least(&when, p->fast_out, t.least_i);
