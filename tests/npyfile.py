@@ -30,5 +30,9 @@ def read(path):
     count = 1
     for n in header['shape']:
         count *= n
-    values = struct.unpack(f'<{count}{FORMATS[header["descr"][1:]]}', data[10 + length:])
+    kind = header['descr'][1:]
+    if kind in ('c8', 'c16'):
+        parts = struct.unpack(f'<{2 * count}{"f" if kind == "c8" else "d"}', data[10 + length:])
+        return header['descr'], header['shape'], [complex(*pair) for pair in zip(parts[::2], parts[1::2])]
+    values = struct.unpack(f'<{count}{FORMATS[kind]}', data[10 + length:])
     return header['descr'], header['shape'], list(values)
