@@ -61,7 +61,7 @@ def features(redc):
 
 class Runner:
     def __init__(self, options):
-        self.redc, self.device = options.redc, options.device
+        self.redc, self.device, self.reduces = options.redc, options.device, not options.no_reduction
         self.levels = ((3, 1), (0, 2)) if self.device == "sim" else ((3, 1),)
         self.features = features(options.redc)
         self.folder = tempfile.mkdtemp(prefix="red-differential-")
@@ -181,7 +181,9 @@ class Runner:
         return case
 
     def show(self, number, kind, output, judge):
-        case = self.reduce(self.case(number), kind, output, judge)
+        case = self.case(number)
+        if self.reduces:
+            case = self.reduce(case, kind, output, judge)
         kind, output = judge(case)
         quoted = " ".join(f"'{a}'" if re.search(r"[^\w=.@:-]", a) else a for a in case.arguments())
         print(f"// case {number}: {kind}\n// redc run case.red {quoted} --check --device=sim --jobs=1")
@@ -197,6 +199,7 @@ def main():
     p.add_argument("--nvcc", type=int, default=8, metavar="N")
     p.add_argument("--endless", action="store_true")
     p.add_argument("--most-faults", type=int, default=20, metavar="N", help="stop after so many")
+    p.add_argument("--no-reduction", action="store_true", help="print failing cases as they are")
     p.add_argument("--one", type=int)
     p.add_argument("--device", default="sim", help="sim, or cuda on a machine with a GPU")
     a = p.parse_args()
