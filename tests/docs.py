@@ -8,7 +8,7 @@ A fenced block whose first word is `red` is a program. What follows on that line
 It is compiled by redc with the arguments, to PTX and to CUDA, without a message; or refused with that error and no other. After
 "; run", `redc run` runs it in the simulator and compares it with the reference. `red more` stands for the program before, with this
 block behind it. A block `message` has lines that the block before it makes redc print, `output` lines that its run prints,
-and `cuda COMMAND` is a part, line for line, of what the command prints; --update writes it anew. Each line of a block `sh` that begins with build/redc must succeed.
+and `cuda COMMAND` is a part, line for line, of what the command prints; --update writes it anew. A block `c` is a program that compiles. Each line of a block `sh` that begins with build/redc must succeed.
 
 The language's types, functions, reducers, directives and reserved words must all be named in docs/language.md.
 """
@@ -159,6 +159,10 @@ class Checker:
                     if command.startswith('build/redc'):
                         done = self.call(shlex.split(command, comments=True)[1:])
                         self.say(place, f'`{command}` gives exit status {done.returncode}' if done.returncode else None, done)
+            elif kind == 'c':  # a whole program
+                done = subprocess.run(['cc', '-std=c11', '-Wall', '-Werror', '-fsyntax-only', '-I', os.path.join(ROOT, 'runtime'), '-x', 'c', '-'], input=body,
+                                      capture_output=True, text=True, check=False)
+                self.say(place, f'the C compiler gives exit status {done.returncode}' if done.returncode else None, done)
             elif kind:
                 self.say(place, f'a block of unknown kind: {info}')
         self.say(name, None if shown else 'shows no program')
