@@ -51,7 +51,12 @@ struct chooser {
 
 // --- Numbers ---------------------------------------------------------------------------------------------------------
 
-static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
+static int64_t times(int64_t a, int64_t b) { // of sizes; saturates
+  int64_t product;
+  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
 
 static int power_below(int64_t value) { // the largest power of two that is at most value, at least 1
   int power = 1;
@@ -73,7 +78,7 @@ static int choose_lanes(int64_t loads, bool is_wide) {
   int best = 1;
   int64_t best_cost = INT64_MAX;
   for (int lanes = 1, doublings = 0; lanes <= 32; lanes *= 2, doublings++) {
-    int64_t each = divide_up(loads, lanes), wasted = 150 * (each * lanes - loads) / loads;
+    int64_t each = divide_up(loads, lanes), wasted = loads > 1 << 20 ? 0 : 150 * (each * lanes - loads) / loads;
     int64_t cost = is_wide ? wasted + (each <= 4 ? wide_cost[each] : 200 + each) : wasted + 10 * (each - 1) + (each > 6 ? 30 : 0) + 60 * doublings / each + (lanes < 4 ? 50 : 0);
     if (cost > best_cost) continue;
     best = lanes;
@@ -104,8 +109,8 @@ static int spread(const struct chooser *c, int most, int rows_each) {
 }
 
 static enum class class_of_length(const struct chooser *c) {
-  int64_t loads = divide_up(c->length, c->vector), bytes = c->length * c->bytes;
-  if (c->length * c->vector <= 1 || (bytes < LINE && c->bytes < 4)) return CLASS_ROWS; // narrow elements: loads of one are too many
+  int64_t loads = divide_up(c->length, c->vector), bytes = times(c->length, c->bytes);
+  if (times(c->length, c->vector) <= 1 || (bytes < LINE && c->bytes < 4)) return CLASS_ROWS; // narrow elements: loads of one are too many
   if (bytes <= 2 * LINE && (c->vector > 1 || choose_lanes(loads, false) == 1)) return CLASS_ROWS;
   if (c->vector == 1 && choose_lanes(loads, false) == 1) return CLASS_ROWS;
   if (choose_lanes(loads, c->vector > 1) < 32) return CLASS_GROUP;
@@ -122,8 +127,8 @@ static void known_rows(struct chooser *c, struct rows_form *form) {
   bool is_small = c->rows >= 0 && c->rows < (int64_t)NOMINAL_SMS * 256 * form->rows;
   if (is_small) form->rows = 1, form->groups = at_most(power_above(c->rows / NOMINAL_SMS), 256) < 32 ? 32 : at_most(power_above(c->rows / NOMINAL_SMS), 256);
   int side = 1; // rows that are whole loads
-  while (side < 16 && side * c->length * c->bytes % LINE) side *= 2;
-  if (!is_small && c->length * c->bytes < LINE && !c->row.outer.count && (c->rows < 0 || c->rows % side == 0) && c->view.common.count && !c->view.is_dependent) {
+  while (side < 16 && side * (c->length % LINE) * c->bytes % LINE) side *= 2;
+  if (!is_small && times(c->length, c->bytes) < LINE && !c->row.outer.count && (c->rows < 0 || c->rows % side == 0) && c->view.common.count && !c->view.is_dependent) {
     form->are_neighbours = true;
     form->rows = c->length * c->bytes * side == LINE && side < 16 ? 2 * side : side;
     if (c->rows >= 0 && c->rows % form->rows) form->rows = side;
@@ -220,7 +225,7 @@ static bool can_split(const struct chooser *c) {
 }
 
 static bool wants_split(const struct chooser *c, int64_t blocks, int64_t elements) {
-  return can_split(c) && blocks < 2 * NOMINAL_SMS && elements >= SPLIT_ELEMENTS && (blocks < NOMINAL_SMS / 2 || elements * c->bytes > HOT_BYTES);
+  return can_split(c) && blocks < 2 * NOMINAL_SMS && elements >= SPLIT_ELEMENTS && (blocks < NOMINAL_SMS / 2 || times(elements, c->bytes) > HOT_BYTES);
 }
 
 // --- Rows whose length a launch brings ------------------------------------------------------------------------------------
@@ -262,7 +267,7 @@ static const char *product_text(struct chooser *c, const struct list *axes) {
   const char *text = "";
   for (uint32_t i = 0; i < axes->count; i++) {
     const struct ir_axis *axis = axes->at[i];
-    if (view_count(axis) >= 0) constant *= view_count(axis);
+    if (view_count(axis) >= 0) constant = times(constant, view_count(axis));
     else text = say(c, "%s%s%s", text, *text ? " * " : "", view_text(&c->view, axis->extent));
   }
   if (!*text) return say(c, "%lld", (long long)constant);
@@ -325,7 +330,7 @@ static enum class known_class(const struct chooser *c) {
   enum class chosen = class_of_length(c);
   if (c->view.is_dependent) return CLASS_BLOCK;
   bool is_long = chosen == CLASS_BLOCK || chosen == CLASS_WARP || c->row.outer.count;
-  if (is_long && c->rows >= 0 && all > 0 && wants_split(c, c->rows, c->rows * all)) return CLASS_BLOCK_SPLIT;
+  if (is_long && c->rows >= 0 && all > 0 && wants_split(c, c->rows, times(c->rows, all))) return CLASS_BLOCK_SPLIT;
   return c->view.common.count ? chosen : CLASS_BLOCK;
 }
 
@@ -350,7 +355,7 @@ static struct column_shape column_shape(struct chooser *c) {
 
 // 32 lanes, 512 bytes of a row, where much is read; fewer where that leaves too few pieces.
 static int column_lanes(const struct chooser *c, const struct column_shape *s) {
-  int64_t bytes = s->batch * s->width * s->depth * c->bytes, vectors = divide_up(s->width, s->vector);
+  int64_t bytes = times(times(s->batch, s->width), times(s->depth, c->bytes)), vectors = divide_up(s->width, s->vector);
   int lanes = bytes >= 100 << 20 ? 32 : bytes >= 24 << 20 ? 16 : 8;
   if (vectors > 16 && s->width <= WHOLE_ROW) return (int)vectors; // whole rows, with no lane left over
   return vectors <= 32 ? power_above(vectors) : lanes;
@@ -358,10 +363,10 @@ static int column_lanes(const struct chooser *c, const struct column_shape *s) {
 
 static bool wants_split_columns(const struct chooser *c, const struct column_shape *s) {
   if (s->batch < 0 || s->width <= 0 || s->depth <= 0) return false;
-  int64_t tiles = s->batch * divide_up(s->width, (int64_t)column_lanes(c, s) * s->vector), all = view_product(&c->view.main->stage->own);
-  int64_t narrow = s->batch * divide_up(s->width * c->bytes, NARROW_BYTES); // as many tiles as the array has at the least width
-  if (narrow >= ENOUGH_TILES && s->batch * s->width * all * c->bytes <= HOT_BYTES) return false;
-  return s->depth >= 64 && wants_split(c, tiles, s->batch * s->width * all);
+  int64_t tiles = times(s->batch, divide_up(s->width, (int64_t)column_lanes(c, s) * s->vector)), all = view_product(&c->view.main->stage->own);
+  int64_t narrow = times(s->batch, divide_up(times(s->width, c->bytes), NARROW_BYTES)); // as many tiles as the array has at the least width
+  if (narrow >= ENOUGH_TILES && times(times(s->batch, s->width), times(all, c->bytes)) <= HOT_BYTES) return false;
+  return s->depth >= 64 && wants_split(c, tiles, times(times(s->batch, s->width), all));
 }
 
 static void write_split_columns(struct chooser *c, const struct column_shape *s) {
@@ -388,18 +393,18 @@ static void write_known_columns(struct chooser *c, const struct column_shape *s,
   }
   if (s->width >= 0) { // narrower tiles until the device is full
     form.lanes = at_most(power_above(divide_up(s->width, form.vector)), 32);
-    while (form.lanes > 8 && batch * divide_up(s->width, (int64_t)form.lanes * form.vector) < NOMINAL_SMS / 2) form.lanes /= 2;
-    while (form.vector > 1 && form.vector * c->bytes > 2 && batch * divide_up(s->width, (int64_t)form.lanes * form.vector) < 60 && form.lanes * form.vector * c->bytes > 64) form.vector /= 2;
+    while (form.lanes > 8 && times(batch, divide_up(s->width, (int64_t)form.lanes * form.vector)) < NOMINAL_SMS / 2) form.lanes /= 2;
+    while (form.vector > 1 && form.vector * c->bytes > 2 && times(batch, divide_up(s->width, (int64_t)form.lanes * form.vector)) < 60 && form.lanes * form.vector * c->bytes > 64) form.vector /= 2;
   }
-  int64_t tiles = s->width < 0 ? 1 << 20 : batch * divide_up(s->width, (int64_t)form.lanes * form.vector);
+  int64_t tiles = s->width < 0 ? 1 << 20 : times(batch, divide_up(s->width, (int64_t)form.lanes * form.vector));
   int block = tiles <= NOMINAL_SMS ? 512 : 256;
   form.threads = at_most(power_below(divide_up(depth, 4)), block / form.lanes);
   if (depth <= 32) form.threads = 1;
   if (form.threads == 1) { // whole threads: the block is as wide as it can be
     form.lanes = s->width < 0 ? 256 : at_most(power_above(divide_up(s->width, (int64_t)form.vector)), 256);
     if (form.lanes < 32) form.lanes = 32;
-    while (form.lanes > 32 && s->width >= 0 && batch * divide_up(s->width, (int64_t)form.lanes * form.vector) < NOMINAL_SMS) form.lanes /= 2;
-    while (form.vector > 1 && s->width >= 0 && batch * divide_up(s->width, (int64_t)form.lanes * form.vector) < NOMINAL_SMS) form.vector /= 2;
+    while (form.lanes > 32 && s->width >= 0 && times(batch, divide_up(s->width, (int64_t)form.lanes * form.vector)) < NOMINAL_SMS) form.lanes /= 2;
+    while (form.vector > 1 && s->width >= 0 && times(batch, divide_up(s->width, (int64_t)form.lanes * form.vector)) < NOMINAL_SMS) form.vector /= 2;
   }
   form.flight = 8;
   form.cache = choose_cache(c, HINT_MOST_COLUMNS);

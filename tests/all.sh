@@ -8,7 +8,7 @@ root=$PWD
 . cmake/packages.sh
 
 all_parts="packages build units runner golden examples quickstart install asan asan-units asan-golden tsan llvm22 llvm22-units
-llvm22-golden sweep sweep-redux mutants proofs differential lift-fuzz fuzz"
+llvm22-golden sweep sweep-redux mutants proofs differential automatic schedules lift-fuzz fuzz"
 parts=${*:-$all_parts}
 logs=$root/build/test-logs
 jobs=$(nproc 2>/dev/null || echo 2)
@@ -213,6 +213,8 @@ part mutants python3 tests/mutation.py --redc build/redc --jobs "$jobs"
 part proofs python3 tests/proofs.py --redc build/redc --jobs "$jobs"
 part differential python3 tests/fuzz/differential.py --redc build/redc --jobs "$jobs"
 part lift-fuzz python3 tests/fuzz/lift.py --redc build/redc --count 80
+part automatic python3 tests/fuzz/automatic.py --redc build/redc --jobs "$jobs"
+part schedules python3 tests/schedules.py --redc build/redc --jobs "$jobs"
 part fuzz fuzz
 
 echo "$passed passed, $failed failed, $skipped skipped"
