@@ -91,6 +91,13 @@ static bool find_own(struct sharer *s, const struct ir_stage *stage, const struc
       return refuse(s, stage, arena_printf(s->arena, "axis '%s' outside '%s' is bound to threads, which share one copy", axis->var->label, s->at));
     }
   }
+  for (uint32_t i = 0; i < stage->guards.count; i++) {
+    const struct ir_expr *guard = stage->guards.at[i];
+    if (guard->count != 2 || !mentions_axis(guard->args[1])) continue;
+    for (uint32_t k = 0; k < s->own.count; k++)
+      if (ir_mentions(in_leaves(s, stage, guard->args[0]), list_at(&s->own, struct ir_axis, k)->var))
+        return refuse(s, stage, "an axis of what it reads has a range that depends on another axis");
+  }
   for (uint32_t i = 0; i < s->own.count; i++) {
     struct ir_axis *axis = s->own.at[i];
     if (axis->bind >= BIND_BLOCK_X && axis->bind <= BIND_BLOCK_Z)
