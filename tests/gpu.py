@@ -271,6 +271,8 @@ def unpack(build, scratch):
         return os.path.abspath(build)
     with tarfile.open(f'{build}/red.tar.xz') as archive:
         archive.extractall(f'{scratch}/build')  # of our own making
+    for library in ('libred', 'libred-rt'):
+        os.symlink(f'{library}.so.0', f'{scratch}/build/{library}.so')
     return f'{scratch}/build'
 
 
