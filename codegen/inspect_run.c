@@ -60,6 +60,7 @@ static bool is_empty(const struct run *run, const uint8_t *mask) { return !memch
 static void find(struct run *run, enum finding_kind kind, struct range range, const char *format, ...) __attribute__((format(printf, 4, 5)));
 static void find(struct run *run, enum finding_kind kind, struct range range, const char *format, ...) {
   struct list *findings = &run->report->findings;
+  if (run->report->is_incomplete || run->values.is_full) return;
   for (uint32_t i = 0; i < findings->count; i++) {
     const struct finding *known = list_at(findings, struct finding, i);
     if (known->kind == kind && known->range.line == range.line && known->range.column == range.column) return;
@@ -179,7 +180,7 @@ static void record_access(struct run *run, struct inspect_access *access, const 
     // What an object begins with is aligned; a symbol that is more than the object's address may be anything.
     whole = whole && (cell.c % (int64_t)(access->bytes ? access->bytes : 1)) == 0;
   }
-  bool only_base = address->base && (base.symbol == 0 || run->values.symbols[base.symbol].op == SYMBOL_FRESH);
+  bool only_base = address->base && base.symbol != SYMBOL_VARYING && (base.symbol == 0 || run->values.symbols[base.symbol].op == SYMBOL_FRESH);
   if (!whole && only_base && access->is_known && (access->bytes & (access->bytes - 1)) == 0 && access->bytes > 1)
     find(run, FINDING_MISALIGNED, access->range, "%s: %" PRIu32 " bytes at an offset that is no multiple of %" PRIu32, access->text, access->bytes,
          access->bytes);
@@ -862,6 +863,7 @@ static void leave(struct run *run, const struct cuda_stmt *stmt, uint8_t *mask) 
 }
 
 static void execute(struct run *run, const struct cuda_stmt *stmt, uint8_t *mask) {
+  run->report->is_incomplete |= run->values.is_full;
   if (!stmt || is_empty(run, mask) || run->report->is_incomplete) return;
   if (++run->depth > MAX_DEPTH) {
     run->report->is_incomplete = true;

@@ -58,9 +58,10 @@ bool symbol_is_strided(const struct values *values, uint32_t a, uint32_t b) {
     if (a == b || a == SYMBOL_VARYING || b == SYMBOL_VARYING) return false;
     // The lowest lane's multiple may be none at all.
     const struct symbol *x = a ? &values->symbols[a] : NULL, *y = b ? &values->symbols[b] : NULL;
-    if (!x || !y) return (x ? x : y)->op == SYMBOL_SCALED || (x ? x : y)->op == SYMBOL_FRESH;
-    if (x->op == SYMBOL_SCALED && (y->op == SYMBOL_SCALED || y->op == SYMBOL_FRESH)) return true;
-    if (y->op == SYMBOL_SCALED && x->op == SYMBOL_FRESH) return true;
+    if (!x || !y) return (x ? x : y)->op == SYMBOL_FRESH;
+    if (x->op == SYMBOL_SCALED && y->op == SYMBOL_SCALED) return x->a.symbol == y->a.symbol;
+    if (x->op == SYMBOL_SCALED && x->a.symbol == b) return true;
+    if (y->op == SYMBOL_SCALED && y->a.symbol == a) return true;
     if (x->op == CUDA_ADD && y->op != CUDA_ADD) {
       if (x->a.symbol == b || x->b.symbol == b) return true;
       return false;
@@ -82,6 +83,7 @@ bool symbol_is_strided(const struct values *values, uint32_t a, uint32_t b) {
 struct value *value_new(struct values *values, bool is_uniform) {
   struct value *value = arena_new(values->arena, struct value);
   if (!is_uniform && values->cells_made > MAX_CELLS) {
+    values->is_full = true;
     *value = *value_varying(values);
     value->cells = arena_array(values->arena, struct cell, 1);
     value->cells->symbol = SYMBOL_VARYING;
@@ -163,7 +165,7 @@ static struct cell scale(struct values *values, struct cell x, int64_t factor) {
   if (!factor) return (struct cell){0, x.symbol == SYMBOL_VARYING ? SYMBOL_VARYING : 0};
   if (factor == 1) return x;
   struct cell result = {(int64_t)((uint64_t)x.c * (uint64_t)factor), 0};
-  if (x.symbol == SYMBOL_VARYING) return (struct cell){0, SYMBOL_VARYING};
+  if (x.symbol == SYMBOL_VARYING) return x;
   const struct symbol *known = &values->symbols[x.symbol];
   if (known->op == SYMBOL_SCALED)
     result.symbol = symbol_intern(values, SYMBOL_SCALED, known->a, (struct cell){(int64_t)((uint64_t)known->b.c * (uint64_t)factor), 0});

@@ -45,7 +45,8 @@ struct values {
   uint32_t symbol_count, symbol_capacity;
   uint32_t *buckets, bucket_count;
   uint64_t fresh;
-  size_t cells_made; // over a limit, new values are VARYING
+  size_t cells_made;
+  bool is_full; // over a limit: new values are VARYING, and nothing should be concluded from them
 };
 
 void values_init(struct values *values, struct arena *arena, uint32_t threads);

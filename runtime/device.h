@@ -16,7 +16,8 @@ struct repeat;
 
 // What a stream is at this moment.
 struct stream_state {
-  uint64_t id;      // unique among the streams that there have ever been, where the driver can say so
+  uint64_t id;      // unique among the streams that there have ever been, where the driver can say so; not known in a capture
+  uint64_t handle;  // unique among those that there are now
   uint64_t capture; // of the capture that the stream is in; 0: none
 };
 

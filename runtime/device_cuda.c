@@ -143,16 +143,15 @@ static red_error query_stream(const struct cuda *cuda, cu_stream stream, struct 
   uint64_t capture = 0;
   unsigned long long id = 0;
   cu_result error = 0;
-  state->id = (uint64_t)(uintptr_t)stream;
+  state->id = state->handle = (uint64_t)(uintptr_t)stream;
   state->capture = 0;
-  if (stream == CU_STREAM_PER_THREAD) { // one handle, a stream for each thread
-    state->id = UINT64_C(1) << 63 | thread_number();
-  } else if (driver->stream_id) {
-    error = driver->stream_id(stream, &id);
-    if (error) return fail(driver, "cuStreamGetId", error);
-    state->id = id;
+  // The legacy stream cannot be captured, and must not be asked while another stream is.
+  if (!stream || stream == CU_STREAM_LEGACY) {
+    state->id = state->handle = 1; // as drivers number it
+    return RED_OK;
   }
-  if (!stream || stream == CU_STREAM_LEGACY) return RED_OK; // cannot be captured, and must not be asked while another is
+  if (stream == CU_STREAM_PER_THREAD) // one handle, a stream for each thread
+    state->id = state->handle = UINT64_C(1) << 63 | thread_number();
   if (driver->stream_capture) {
     error = driver->stream_capture(stream, &status, &capture, NULL, NULL, NULL);
     if (error) return fail(driver, "cuStreamGetCaptureInfo_v2", error);
@@ -160,7 +159,13 @@ static red_error query_stream(const struct cuda *cuda, cu_stream stream, struct 
     error = driver->stream_is_capturing(stream, &status);
     if (error) return fail(driver, "cuStreamIsCapturing", error);
   }
-  if (status != CU_CAPTURE_NONE) state->capture = capture ? capture : 1;
+  if (status != CU_CAPTURE_NONE) { // its id may not be asked for
+    state->capture = capture ? capture : 1;
+  } else if (stream != CU_STREAM_PER_THREAD && driver->stream_id) {
+    error = driver->stream_id(stream, &id);
+    if (error) return fail(driver, "cuStreamGetId", error);
+    state->id = id;
+  }
   return RED_OK;
 }
 

@@ -64,7 +64,7 @@ static red_error sim_synchronize(struct red_device *device, red_stream stream) {
 static red_error sim_stream_state(struct red_device *device, red_stream stream, struct stream_state *state) {
   static _Thread_local char thread;
   (void)device, (void)stream;
-  *state = (struct stream_state){.id = (uint64_t)(uintptr_t)&thread};
+  *state = (struct stream_state){.id = (uint64_t)(uintptr_t)&thread, .handle = (uint64_t)(uintptr_t)&thread};
   return RED_OK;
 }
 

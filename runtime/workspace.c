@@ -20,7 +20,7 @@ struct old_workspace {
 };
 struct spare {
   struct spare *next;
-  uint64_t stream, capture; // capture: that uses it; 0: none
+  uint64_t handle, capture; // of the stream; capture: that uses it; 0: none
   int64_t zeroed;
   struct block block;
 };
@@ -96,7 +96,7 @@ static red_error keep(struct red_device *device, red_stream stream, uint64_t id,
 static struct spare *find_spare(struct red_device *device, const struct stream_state *state, int64_t bytes, int64_t zeroed) {
   struct spare *found = NULL;
   for (struct spare *s = device->spares; s; s = s->next) {
-    if (s->stream != state->id || s->zeroed != zeroed || s->block.bytes < bytes) continue;
+    if (s->handle != state->handle || s->zeroed != zeroed || s->block.bytes < bytes) continue;
     if (state->capture && s->capture == state->capture) return s;
     if (!s->capture) found = s;
   }
@@ -142,7 +142,7 @@ red_error workspace_prepare(struct red_device *device, red_stream stream, int64_
     if (!error) error = device->backend->synchronize(device, stream); // the graph may run on other streams
     if (!error) {
       spare->next = device->spares;
-      spare->stream = state.id;
+      spare->handle = state.handle;
       spare->zeroed = zeroed;
       device->spares = spare;
     } else {

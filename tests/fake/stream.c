@@ -209,6 +209,7 @@ cu_result fake_stream_synchronize(cu_stream stream) {
 cu_result fake_stream_id(cu_stream stream, unsigned long long *id) {
   ENTER("cuStreamGetId", NEEDS_CONTEXT);
   cu_result error = fake_check_stream(stream);
+  if (!error && fake_is_object(stream) && stream->capture != CU_CAPTURE_NONE) error = FAKE_CAPTURE_UNSUPPORTED; // as drivers do
   if (!error)
     *id = fake_is_object(stream) ? stream->id
           : is_legacy(stream)    ? 1

@@ -45,7 +45,7 @@ OWN = {
     'transpose-f32': 'kernel t(X: f32[n, m]) -> (Y: f32[m, n]) { for i in n, j in m { Y[j, i] = X[i, j]; } }',
     'permute': 'kernel p(X: bf16[n, m, 6]) -> (Y: bf16[6, n, m]) { for i in n, j in m, k in 6 { Y[k, i, j] = X[i, j, k]; } }',
     'functions': 'kernel f(X: f32[n, m]) -> (Y: f32[n, m]) { for i in n, j in m { Y[i, j] = exp(X[i, j] / 8) + log(abs(X[i, j]) + 1) * sin(X[i, j]); } }',
-    'norm': 'kernel norm(X: f32[n, m]) -> (Y: f32[n]) { for i in n { Y[i] = sqrt(sum(j in m) X[i, j] * X[i, j]); } }',
+    'norm': 'kernel norm(X: f32[n, m]) -> (Y: f32[n]) { for i in n { Y[i] = sqrt(sum(j in m) (X[i, j] * X[i, j])); } }',
 }
 
 

@@ -44,7 +44,7 @@ def same(ours, theirs, what):
 def numbers(shape, dtype=torch.float32, low=-8, high=8):
     """Integers, so that sums are exact in any order."""
     low = max(low, 0) if dtype in (torch.uint8, torch.bool) else low
-    return torch.randint(low, high, shape, device='cuda').to(dtype)
+    return torch.randint(low, high, shape).to(device='cuda', dtype=dtype)  # a capture that failed keeps the GPU's generator
 
 
 def raises(kind, text, call, *arguments, **named):
@@ -68,7 +68,7 @@ def permutes():
         while torch.Size(shape).numel() > 3000000:
             shape[shape.index(max(shape))] //= 2
         dtype = random_.choice(dtypes)
-        x = torch.randint(0, 255, (*shape, dtype.itemsize), device='cuda', dtype=torch.uint8)
+        x = torch.randint(0, 255, (*shape, dtype.itemsize), dtype=torch.uint8).cuda()
         x = (x > 127)[..., 0] if dtype == torch.bool else x.view(dtype)[..., 0]
         if dtype != torch.bool:
             x = x.contiguous()
@@ -85,7 +85,7 @@ def permutes():
 def large_permutes():
     for shape, perm, dtype in [((4096, 8192), (1, 0), torch.float32), ((8191, 4097), (1, 0), torch.float16), ((64, 1, 64, 64), (3, 0, 2, 1), torch.float32),
                                ((256, 128, 3, 64), (0, 2, 3, 1), torch.uint8), ((2, 3, 4, 5, 6, 7, 8), (6, 0, 5, 1, 4, 2, 3), torch.float64)]:
-        x = torch.randint(0, 255, (*shape, dtype.itemsize), device='cuda', dtype=torch.uint8).view(dtype)[..., 0].contiguous()
+        x = torch.randint(0, 255, (*shape, dtype.itemsize), dtype=torch.uint8).cuda().view(dtype)[..., 0].contiguous()
         same(red.permute(x, perm), x.permute(perm), f'{shape} by {perm}')
 
 

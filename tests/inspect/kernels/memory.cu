@@ -44,3 +44,10 @@ void launch(const float *A, float *B, int n, int m) {
   wide<<<dim3(n, 4, m < 65535 ? 1 : 2), 256>>>(A, B, n);
   rows<<<n, 256>>>(A, B, n);
 }
+
+// What memory says decides where a store goes: nothing is known of it.
+__global__ void scattered(const int *A, float *B) {
+  __shared__ float s[256];
+  s[A[threadIdx.x] & 255] = A[threadIdx.x];
+  B[A[threadIdx.x + 1] + threadIdx.x] = 1;
+}
