@@ -33,7 +33,7 @@ def test(function):
 
 
 def bits(tensor):
-    return tensor.contiguous().reshape(-1).view(torch.uint8)
+    return tensor.clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8)
 
 
 def same(ours, theirs, what):
