@@ -61,7 +61,7 @@ def verdict(redc, own, folder):
         code, output = run([redc, "run", path, *own.case.arguments(), *own.options, "--check", "--device=sim", f"-O{level}", f"--seed={seed}", "--jobs=1"])
         if code == 1 and own.name and "does not take kernel" in output:
             return "declined", ""
-        if code == 1 and any(f"[E{n}" in output for n in ("12" if own.name else "1234")) and "internal" not in output and "<schedules" not in output:
+        if code == 1 and any(f"[E{n}" in output for n in (("1", "2", "302") if own.name else "1234")) and "internal" not in output and "<schedules" not in output:
             return "refused", ""  # the program itself
         if code:
             return f"exit {code} at -O{level}", output
