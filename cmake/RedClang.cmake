@@ -31,6 +31,16 @@ add_dependencies(redc-clang red-base red-rt)
 target_include_directories(redc-clang SYSTEM PRIVATE ${RED_CLANG_INCLUDE_${RED_LLVM_VERSION}})
 set_target_properties(redc-clang PROPERTIES LINKER_LANGUAGE CXX RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
   BUILD_RPATH ${clang_libdir} INSTALL_RPATH ${clang_libdir})
+# red's own headers, which a lifted file may include wherever redc lies.
+foreach(header red red_kernel)
+  set(embedded ${PROJECT_BINARY_DIR}/${header}_text.h)
+  string(TOUPPER ${header} name)
+  add_custom_command(OUTPUT ${embedded}
+    COMMAND ${CMAKE_COMMAND} -DINPUT=${PROJECT_SOURCE_DIR}/runtime/${header}.h -DOUTPUT=${embedded} -DNAME=${name}_TEXT
+            -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS runtime/${header}.h cmake/embed.cmake VERBATIM)
+  target_sources(redc-clang PRIVATE ${embedded})
+endforeach()
 # Clang's headers are slow to compile, and what is written here is not hot.
 target_compile_options(redc-clang PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O1;-g0;-Wno-unused-parameter>)
 # Exceptions and streams of Clang's library are the shared libstdc++'s.

@@ -5,7 +5,6 @@
 #include "compiler/tool_clang.h"
 
 #include <string.h>
-#include <unistd.h>
 
 static const struct range nowhere;
 static const char SERIAL[] = "c_order"; // the schedule of grammar/lift_print.c that keeps C's order of float additions
@@ -120,22 +119,11 @@ static bool parse(struct lifting *l, int argc, char **argv) {
   return true;
 }
 
-// Where redc's own headers may lie: beside it, as built and as installed.
-static void find_headers(struct lifting *l, const char *program) {
-  static const char *const places[] = {"../runtime", "../include", "../../include"};
-  const char *slash = strrchr(program, '/');
-  for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
-    const char *folder = arena_printf(&l->c.arena, "%.*s/%s", (int)(slash - program), program, places[i]);
-    if (access(arena_printf(&l->c.arena, "%s/red_kernel.h", folder), R_OK) == 0) for_clang(l, arena_printf(&l->c.arena, "-idirafter%s", folder));
-  }
-}
-
 // Runs redc-clang. Returns its exit status.
 static int run_clang(struct lifting *l, struct text *text) {
   struct arena *arena = &l->c.arena;
   const char *program = tool_clang_find(&l->c.diag, "redc lift");
   if (!program) return EXIT_USER;
-  find_headers(l, program);
   list_insert(arena, &l->clang, 0, (void *)"lift");
   list_insert(arena, &l->clang, 0, (void *)program);
   if (l->options.style.json) list_push(arena, &l->clang, (void *)"--json");

@@ -7,6 +7,8 @@
 #pragma GCC diagnostic ignored "-Wshadow"
 extern "C" {
 #include "grammar/lift_tree.h"
+#include "red_kernel_text.h"
+#include "red_text.h"
 }
 #pragma GCC diagnostic pop
 
@@ -844,6 +846,9 @@ bool host_read(struct diag *diag, const char *path, uint32_t file, const struct 
   job.file = file;
   if (options->build && !clang_front_database(diag, options->build, job)) return false;
   for (uint32_t i = 0; i < options->arguments.count; i++) job.arguments.emplace_back(list_at(&options->arguments, const char, i));
+  // The host's own copies go first.
+  job.headers = {{"/red/red.h", reinterpret_cast<const char *>(RED_TEXT)}, {"/red/red_kernel.h", reinterpret_cast<const char *>(RED_KERNEL_TEXT)}};
+  job.arguments.push_back("-idirafter/red");
   if (std::string(path) == "-") job.arguments.insert(job.arguments.begin(), {"-x", "c"});
   std::vector<pragma_place> pragmas;
   job.start = [&](CompilerInstance &instance, clang_places &places) {

@@ -66,11 +66,11 @@ static int64_t address_value(int64_t index, const struct plan_input *input) {
 int64_t plan_compute(const struct plan_expr *expr, const struct plan_kernel *kernel,
                      const struct plan_input *input, const int64_t *sizes) {
   int64_t stack[PLAN_MAX_DEPTH + 1], *top = stack; // top[-1] is the last operand
-  const struct plan_code *code = expr->codes, *end = code + expr->count;
+  const struct plan_code *code = expr->codes;
 #define PUSH(value) *top++ = (value)
 #define UNARY(value) top[-1] = (value)
 #define BINARY(value) top--, top[-1] = (value)
-  for (; code < end; code++) {
+  for (uint32_t left = expr->count; left; left--, code++) {
     int64_t operand = code->operand;
     switch (code->op) {
     case PLAN_OP_CONST: PUSH(operand); break;
