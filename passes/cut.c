@@ -31,19 +31,8 @@ static uint32_t reduced_blocks(const struct ir_stage *stage) {
   return mask;
 }
 
-// An expression of a stage in its leaf axes.
-static struct ir_expr *in_leaves(struct arena *arena, const struct ir_stage *stage, struct ir_expr *e) {
-  for (uint32_t i = stage->derived.count; i-- > 0;) {
-    struct ir_stmt *let = stage->derived.at[i];
-    let->var->subst = let->value;
-    e = ir_substitute(arena, e);
-    let->var->subst = NULL;
-  }
-  return e;
-}
-
 static bool mentions_reduction(struct arena *arena, const struct ir_stage *stage, struct ir_expr *e) {
-  e = in_leaves(arena, stage, e);
+  e = stage_in_leaves(arena, stage, e);
   for (uint32_t i = 0; i < stage->axes.count; i++) {
     const struct ir_stage_axis *axis = stage->axes.at[i];
     if (axis->is_reduction && ir_mentions(e, axis->axis->var)) return true;

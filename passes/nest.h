@@ -32,13 +32,48 @@ struct nest {
   bool failed;
 };
 
+static inline struct ir_expr *nest_int(struct nest *n, int64_t value) { return ir_int(n->arena, TYPE_INDEX, value); }
+// The expression as it can be said at the present place.
+static inline struct ir_expr *nest_here(struct nest *n, struct ir_expr *e) { return ir_substitute(n->arena, e); }
+static inline struct ir_var *nest_new_let(struct nest *n, const char *label, enum type type) { return ir_new_var(n->kernel, VAR_LET, type, label); }
+static inline void nest_emit_let(struct nest *n, struct list *out, struct ir_var *var, struct ir_expr *value, struct range range) {
+  list_push(n->arena, out, ir_let(n->arena, var, value, range));
+}
+
 // nest.c: derived axes whose pieces are known now become lets here. Returns those emitted, for nest_forget.
 struct list nest_emit_derived(struct nest *n, const struct list *works, struct list *out);
 void nest_forget(const struct list *vars);
-// Results kept in arrays are read at the consumer's own place: not before the loops that say which element are open.
-void nest_refresh_values(struct nest *n);
 // Which threads and blocks run a stage: not those of dimensions wider than its own axis there nor, for a store, of dimensions it does not use.
 struct ir_expr *nest_active(struct nest *n, const struct ir_stage *stage);
+
+// nest_block.c: the entry's block from the axes on threads; false after an error.
+bool nest_set_block(struct nest *n);
+// The fast entry computes with 32-bit indices: every axis, its last step included, stays below 2^31.
+void nest_assume_small_axes(struct nest *n);
+// Every bound axis becomes a let at the top, its place in the block or in the grid. Returns the list that the rest of the program goes to.
+struct list *nest_emit_bound_axes(struct nest *n);
+// Whether an expression is made of sizes and scalars alone.
+bool nest_is_of_sizes(struct ir_expr *e);
+
+// nest_guard.c: where an axis is made of vectors, its guard is asked once for each, in the fast entry. Before the guards are sorted.
+void nest_lift_vector_guards(struct nest *n, struct ir_stage *stage);
+// Guards that are known further out come first; those that read memory stay last, behind the ones that keep them inside their tensors.
+void nest_sort_guards(struct nest *n, struct work *w);
+
+// nest_reduce.c: in front of the loops of a reduction: its accumulators, with the identity in them.
+void nest_emit_init(struct nest *n, struct work *w, struct list *out);
+// One iteration: accumulator = update(accumulator, operands); the operands alone where it is the only one.
+void nest_emit_update(struct nest *n, struct work *w, struct list *out, bool is_only);
+// Behind the loops: over threads, then the initial value, into the stage's results.
+void nest_emit_finish(struct nest *n, struct work *w, struct list *out);
+// Whether a later stage needs the result in every thread, or only where the reduced coordinates are all zero: a store that uses none of
+// the reduced thread axes runs there alone.
+bool nest_result_in_all(struct nest *n, struct work *w);
+// The lets of a stage, emitted here; their substitutions stay set until nest_end_lets.
+void nest_begin_lets(struct nest *n, struct work *w, struct list *out);
+void nest_end_lets(struct work *w);
+// Results kept in arrays are read at the consumer's own place: not before the loops that say which element are open.
+void nest_refresh_values(struct nest *n);
 
 // nest_init.c: the values that a reduction starts from, in arguments[0..components), behind its loops: where the conditions around the reduction hold,
 // and the identity elsewhere, where nobody reads the result.

@@ -7,6 +7,7 @@
 // What it reads is inside its tensor only where the conditions around the reduction hold. Those that mention an axis reduced over are the
 // reduction's own and say which elements count, not whether the initial value does.
 #include "passes/nest.h"
+#include "passes/stage.h"
 
 static void find_let(struct ir_expr *e, void *state) {
   const struct list *lets = state;
@@ -41,13 +42,7 @@ void nest_find_outer_guards(struct nest *n, struct work *w) {
   struct ir_stage *stage = w->stage;
   if (stage->kind != STAGE_REDUCE || !stage->init.count) return;
   for (uint32_t g = 0; g < stage->guards.count; g++) {
-    struct ir_expr *guard = stage->guards.at[g];
-    for (uint32_t i = stage->derived.count; i-- > 0;) { // the last ones are made of the first
-      struct ir_stmt *let = stage->derived.at[i];
-      let->var->subst = let->value;
-      guard = ir_substitute(n->arena, guard);
-      let->var->subst = NULL;
-    }
+    const struct ir_expr *guard = stage_in_leaves(n->arena, stage, stage->guards.at[g]);
     bool is_outer = true;
     for (uint32_t i = 0; i < stage->axes.count; i++) {
       const struct ir_stage_axis *axis = stage->axes.at[i];

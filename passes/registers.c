@@ -11,6 +11,7 @@
 
 #include "passes/schedule.h"
 #include "passes/stage.h"
+#include "passes/stage_load.h"
 
 enum { MAX_BOUND = 256, MAX_KEPT = 1024 };
 
@@ -47,27 +48,6 @@ bool schedule_bound_extent(struct pass_context *context, struct ir_entry *entry,
   return true;
 }
 
-struct find {
-  const struct ir_mem *mem;
-  struct ir_expr *load; // the first found
-  bool differs;         // another one was found
-};
-
-static void find_load(struct ir_expr *e, void *state) {
-  struct find *find = state;
-  if (e->op != OP_LOAD || e->mem != find->mem) return;
-  if (!find->load) find->load = e;
-  else if (!ir_equal(find->load, e)) find->differs = true;
-}
-
-static void find_in_stage(struct ir_stage *stage, struct find *find) {
-  const struct list *lists[] = {&stage->operands, &stage->init, &stage->guards, &stage->indices};
-  for (uint32_t l = 0; l < 4; l++)
-    for (uint32_t i = 0; i < lists[l]->count; i++) ir_visit_expr(lists[l]->at[i], find_load, find);
-  ir_visit_block(&stage->lets, find_load, find);
-  if (stage->value) ir_visit_expr(stage->value, find_load, find);
-}
-
 static bool refuse(struct keeper *k, const struct ir_stage *stage, const char *why) {
   diag_error(k->context->diag, ERROR_DIRECTIVE, k->directive->range, "'%s' cannot be kept in registers for stage '%s': %s", k->tensor->label, stage->label, why);
   return false;
@@ -85,17 +65,6 @@ static struct list own_axes(struct keeper *k, const struct ir_stage *stage) {
   return own;
 }
 
-// The leaf index expressions of the load, so that those of two stages can be compared.
-static struct ir_expr *in_leaves(struct keeper *k, const struct ir_stage *stage, struct ir_expr *e) {
-  for (uint32_t i = stage->derived.count; i-- > 0;) {
-    struct ir_stmt *let = stage->derived.at[i];
-    let->var->subst = let->value;
-    e = ir_substitute(k->arena, e);
-    let->var->subst = NULL;
-  }
-  return e;
-}
-
 // Whether the stage runs over the same pieces and reads the same element as the first.
 static bool matches(struct keeper *k, const struct ir_stage *first, const struct list *pieces, struct ir_expr *load, const struct ir_stage *stage, struct ir_expr *other) {
   struct list own = own_axes(k, stage);
@@ -106,28 +75,12 @@ static bool matches(struct keeper *k, const struct ir_stage *first, const struct
       return refuse(k, stage, arena_printf(k->arena, "axis '%s' differs from axis '%s' of stage '%s' in name, extent or binding", b->var->label, a->var->label, first->label));
   }
   bool same = true;
-  struct ir_expr *expected = in_leaves(k, first, load), *found = in_leaves(k, stage, other);
+  struct ir_expr *expected = stage_in_leaves(k->arena, first, load), *found = stage_in_leaves(k->arena, stage, other);
   for (uint32_t i = 0; i < own.count; i++)
     if (own.at[i] != pieces->at[i]) list_at(&own, struct ir_axis, i)->var->subst = ir_ref(k->arena, list_at(pieces, struct ir_axis, i)->var);
   same = ir_equal(ir_substitute(k->arena, found), expected);
   for (uint32_t i = 0; i < own.count; i++) list_at(&own, struct ir_axis, i)->var->subst = NULL;
   return same || refuse(k, stage, "it reads another element");
-}
-
-struct replace {
-  struct ir_mem *tensor;
-  struct ir_expr *by;
-};
-
-static struct ir_expr *replace_load(struct arena *arena, struct ir_expr *e, void *state) {
-  struct replace *replace = state;
-  (void)arena;
-  return e->op == OP_LOAD && e->mem == replace->tensor ? replace->by : e;
-}
-
-static void rewrite_list(struct keeper *k, struct list *exprs, struct replace *replace) {
-  *exprs = list_copy(k->arena, exprs);
-  for (uint32_t i = 0; i < exprs->count; i++) exprs->at[i] = ir_rewrite_expr(k->arena, exprs->at[i], replace_load, replace);
 }
 
 static struct list serial_axes(struct keeper *k, const struct list *axes) {
@@ -147,11 +100,11 @@ static struct ir_expr *load_kept(struct keeper *k, const struct list *axes) {
 
 static void use_kept(struct keeper *k, struct ir_stage *stage) {
   struct list own = own_axes(k, stage), serial = serial_axes(k, &own);
-  struct replace replace = {k->tensor, load_kept(k, &serial)};
-  rewrite_list(k, &stage->operands, &replace);
-  rewrite_list(k, &stage->guards, &replace);
-  ir_rewrite_block(k->arena, &stage->lets, replace_load, &replace);
-  if (stage->value) stage->value = ir_rewrite_expr(k->arena, stage->value, replace_load, &replace);
+  struct load_replacement replace = {k->tensor, load_kept(k, &serial)};
+  load_replace_list(k->arena, &stage->operands, &replace);
+  load_replace_list(k->arena, &stage->guards, &replace);
+  ir_rewrite_block(k->arena, &stage->lets, load_replace, &replace);
+  if (stage->value) stage->value = ir_rewrite_expr(k->arena, stage->value, load_replace, &replace);
 }
 
 // Constant extents for the array's dimensions, and loops that are unrolled whole.
@@ -251,8 +204,7 @@ bool schedule_registers(struct pass_context *context, struct ir_kernel *kernel, 
   uint32_t first_place = 0;
   for (uint32_t n = 0; n < entry->stages.count; n++) {
     struct ir_stage *stage = entry->stages.at[n];
-    struct find find = {.mem = k.tensor};
-    find_in_stage(stage, &find);
+    struct stage_load find = stage_find_load(stage, k.tensor);
     bool is_inside = false;
     for (uint32_t i = 0; i < stage->axes.count; i++) is_inside |= list_at(&stage->axes, struct ir_stage_axis, i)->axis == k.at;
     if (!find.load || !is_inside) continue;
@@ -275,8 +227,7 @@ bool schedule_registers(struct pass_context *context, struct ir_kernel *kernel, 
   }
   for (uint32_t n = first_place; n < entry->stages.count; n++) { // the same bounds in every stage
     struct ir_stage *stage = entry->stages.at[n];
-    struct find find = {.mem = k.tensor};
-    find_in_stage(stage, &find);
+    struct stage_load find = stage_find_load(stage, k.tensor);
     struct list own = own_axes(&k, stage), serial = serial_axes(&k, &own);
     if (find.load && !bound_axes(&k, stage, &serial)) return false;
   }
@@ -285,8 +236,7 @@ bool schedule_registers(struct pass_context *context, struct ir_kernel *kernel, 
   struct ir_stage *fill = make_stage(&k, first, load);
   for (uint32_t n = first_place; n < entry->stages.count; n++) {
     struct ir_stage *stage = entry->stages.at[n];
-    struct find find = {.mem = k.tensor};
-    find_in_stage(stage, &find);
+    struct stage_load find = stage_find_load(stage, k.tensor);
     bool is_inside = false;
     for (uint32_t i = 0; i < stage->axes.count; i++) is_inside |= list_at(&stage->axes, struct ir_stage_axis, i)->axis == k.at;
     if (find.load && is_inside) use_kept(&k, stage);

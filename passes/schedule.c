@@ -738,13 +738,7 @@ static struct ir_directive *new_directive(struct scheduler *s, const struct ir_s
 static struct list by_dimension(struct scheduler *s, const struct ir_stage *stage, const struct list *own) {
   struct list sorted = {0};
   for (uint32_t d = 0; stage->value->op == OP_LOAD && d < stage->value->count; d++) {
-    struct ir_expr *place = stage->value->args[d];
-    for (uint32_t i = stage->derived.count; i-- > 0;) {
-      struct ir_stmt *let = stage->derived.at[i];
-      let->var->subst = let->value;
-      place = ir_substitute(s->arena, place);
-      let->var->subst = NULL;
-    }
+    const struct ir_expr *place = stage_in_leaves(s->arena, stage, stage->value->args[d]);
     for (uint32_t i = 0; i < own->count; i++)
       if (ir_mentions(place, list_at(own, struct ir_axis, i)->var) && !list_has(&sorted, own->at[i])) list_push(s->arena, &sorted, own->at[i]);
   }

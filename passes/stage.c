@@ -43,6 +43,16 @@ void stage_facts_renamed(struct ir_kernel *kernel, const struct ir_stage *stage,
   for (uint32_t i = 0; i < stage->derived.count; i++) list_at(&stage->derived, struct ir_stmt, i)->var->subst = NULL;
 }
 
+struct ir_expr *stage_in_leaves(struct arena *arena, const struct ir_stage *stage, struct ir_expr *e) {
+  for (uint32_t i = stage->derived.count; i-- > 0;) { // the last ones are made of the first
+    struct ir_stmt *let = stage->derived.at[i];
+    let->var->subst = let->value;
+    e = ir_substitute(arena, e);
+    let->var->subst = NULL;
+  }
+  return e;
+}
+
 bool stage_is_named(const struct ir_stage *stage, const char *name) {
   size_t length = strlen(name);
   for (const char *at = stage->label; at;) {

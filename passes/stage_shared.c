@@ -12,6 +12,7 @@
 
 #include "passes/schedule.h"
 #include "passes/stage.h"
+#include "passes/stage_load.h"
 
 // A kernel declares at most STATIC_LIMIT bytes; one larger copy is asked for at launch. MOST_UNITS is more than any block may have.
 enum { STATIC_LIMIT = 48 * 1024, MOST_UNITS = 1 << 18 };
@@ -36,44 +37,11 @@ static bool refuse(struct sharer *s, const struct ir_stage *stage, const char *w
 
 // --- The reader -------------------------------------------------------------------------------------------------------
 
-struct find {
-  const struct ir_mem *mem;
-  struct ir_expr *load; // the first found
-  bool differs;
-};
-
-static void find_load(struct ir_expr *e, void *state) {
-  struct find *find = state;
-  if (e->op != OP_LOAD || e->mem != find->mem) return;
-  if (!find->load) find->load = e;
-  else if (!ir_equal(find->load, e)) find->differs = true;
-}
-
-static struct find find_in_stage(const struct sharer *s, const struct ir_stage *stage) {
-  struct find find = {.mem = s->tensor};
-  const struct list *lists[] = {&stage->operands, &stage->init, &stage->guards, &stage->indices};
-  for (uint32_t l = 0; l < 4; l++)
-    for (uint32_t i = 0; i < lists[l]->count; i++) ir_visit_expr(lists[l]->at[i], find_load, &find);
-  ir_visit_block(&stage->lets, find_load, &find);
-  if (stage->value) ir_visit_expr(stage->value, find_load, &find);
-  return find;
-}
-
 // The place of `at` among the stage's axes; UINT32_MAX: it has none.
 static uint32_t place_of_at(const struct sharer *s, const struct ir_stage *stage) {
   for (uint32_t i = 0; i < stage->axes.count; i++)
     if (strcmp(list_at(&stage->axes, struct ir_stage_axis, i)->axis->var->label, s->at) == 0) return i;
   return UINT32_MAX;
-}
-
-static struct ir_expr *in_leaves(struct sharer *s, const struct ir_stage *stage, struct ir_expr *e) {
-  for (uint32_t i = stage->derived.count; i-- > 0;) {
-    struct ir_stmt *let = stage->derived.at[i];
-    let->var->subst = let->value;
-    e = ir_substitute(s->arena, e);
-    let->var->subst = NULL;
-  }
-  return e;
 }
 
 // Finds s->own: the axes inside `at` that the place in the tensor mentions, in the order of the nest.
@@ -82,7 +50,7 @@ static bool find_own(struct sharer *s, const struct ir_stage *stage, const struc
   for (uint32_t i = 0; i < stage->axes.count; i++) {
     struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
     bool is_mentioned = false;
-    for (uint32_t d = 0; d < load->count; d++) is_mentioned |= ir_mentions(in_leaves(s, stage, load->args[d]), axis->var);
+    for (uint32_t d = 0; d < load->count; d++) is_mentioned |= ir_mentions(stage_in_leaves(s->arena, stage, load->args[d]), axis->var);
     if (!is_mentioned) {
       s->has_other_axes |= i > at;
     } else if (i > at) {
@@ -95,7 +63,7 @@ static bool find_own(struct sharer *s, const struct ir_stage *stage, const struc
     const struct ir_expr *guard = stage->guards.at[i];
     if (guard->count != 2 || !mentions_axis(guard->args[1])) continue;
     for (uint32_t k = 0; k < s->own.count; k++)
-      if (ir_mentions(in_leaves(s, stage, guard->args[0]), list_at(&s->own, struct ir_axis, k)->var))
+      if (ir_mentions(stage_in_leaves(s->arena, stage, guard->args[0]), list_at(&s->own, struct ir_axis, k)->var))
         return refuse(s, stage, "an axis of what it reads has a range that depends on another axis");
   }
   for (uint32_t i = 0; i < s->own.count; i++) {
@@ -344,22 +312,6 @@ static struct ir_stage *make_fill(struct sharer *s, const struct ir_stage *reade
 
 // --- Reading the copy -------------------------------------------------------------------------------------------------
 
-struct replace {
-  struct ir_mem *tensor;
-  struct ir_expr *by;
-};
-
-static struct ir_expr *replace_load(struct arena *arena, struct ir_expr *e, void *state) {
-  struct replace *replace = state;
-  (void)arena;
-  return e->op == OP_LOAD && e->mem == replace->tensor ? replace->by : e;
-}
-
-static void rewrite_list(struct sharer *s, struct list *exprs, struct replace *replace) {
-  *exprs = list_copy(s->arena, exprs);
-  for (uint32_t i = 0; i < exprs->count; i++) exprs->at[i] = ir_rewrite_expr(s->arena, exprs->at[i], replace_load, replace);
-}
-
 // Another reader's axes in the order of s->own, where it reads the same part in the same way.
 static bool match_axes(struct sharer *s, const struct ir_stage *first, struct ir_expr *load, const struct ir_stage *stage, struct ir_expr *other, struct list *axes) {
   uint32_t at = place_of_at(s, stage);
@@ -376,7 +328,7 @@ static bool match_axes(struct sharer *s, const struct ir_stage *first, struct ir
       return refuse(s, stage, arena_printf(s->arena, "it has no axis '%s' of the extent that stage '%s' has", own->var->label, first->label));
     list_push(s->arena, axes, found);
   }
-  struct ir_expr *expected = in_leaves(s, first, load), *found = in_leaves(s, stage, other);
+  struct ir_expr *expected = stage_in_leaves(s->arena, first, load), *found = stage_in_leaves(s->arena, stage, other);
   for (uint32_t i = 0; i < axes->count; i++)
     if (axes->at[i] != s->own.at[i]) list_at(axes, struct ir_axis, i)->var->subst = ir_ref(s->arena, list_at(&s->own, struct ir_axis, i)->var);
   bool same = ir_equal(ir_substitute(s->arena, found), expected);
@@ -388,21 +340,21 @@ static bool match_axes(struct sharer *s, const struct ir_stage *first, struct ir
 static bool use_copy(struct sharer *s, struct ir_stage *stage, const struct list *axes) {
   struct list indices = copy_indices(s, axes);
   struct ir_var *var = ir_new_var(s->kernel, VAR_LET, s->tensor->type, arena_printf(s->arena, "%s_s", s->tensor->label));
-  struct replace replace = {s->tensor, ir_ref(s->arena, var)};
+  struct load_replacement replace = {s->tensor, ir_ref(s->arena, var)};
   for (uint32_t i = 0; i < stage->guards.count; i++) {
-    struct find find = {.mem = s->tensor};
-    ir_visit_expr(stage->guards.at[i], find_load, &find);
+    struct stage_load find = {.mem = s->tensor};
+    ir_visit_expr(stage->guards.at[i], stage_load_visit, &find);
     if (find.load) return refuse(s, stage, "a condition around its body reads it");
   }
-  rewrite_list(s, &stage->operands, &replace);
-  rewrite_list(s, &stage->init, &replace);
-  rewrite_list(s, &stage->indices, &replace);
+  load_replace_list(s->arena, &stage->operands, &replace);
+  load_replace_list(s->arena, &stage->init, &replace);
+  load_replace_list(s->arena, &stage->indices, &replace);
   stage->lets = list_copy(s->arena, &stage->lets);
   for (uint32_t i = 0; i < stage->lets.count; i++) {
     struct ir_stmt *let = stage->lets.at[i];
-    stage->lets.at[i] = ir_let(s->arena, let->var, ir_rewrite_expr(s->arena, let->value, replace_load, &replace), let->range);
+    stage->lets.at[i] = ir_let(s->arena, let->var, ir_rewrite_expr(s->arena, let->value, load_replace, &replace), let->range);
   }
-  if (stage->value) stage->value = ir_rewrite_expr(s->arena, stage->value, replace_load, &replace);
+  if (stage->value) stage->value = ir_rewrite_expr(s->arena, stage->value, load_replace, &replace);
   list_insert(s->arena, &stage->lets, 0, ir_let(s->arena, var, ir_load(s->arena, s->copy, &indices), stage->range));
   return true;
 }
@@ -425,7 +377,7 @@ bool schedule_shared(struct pass_context *context, struct ir_kernel *kernel, str
     struct ir_stage *stage = entry->stages.at[n];
     if (stage == fill || place_of_at(&s, stage) == UINT32_MAX) continue;
     found_at = true;
-    struct find find = find_in_stage(&s, stage);
+    struct stage_load find = stage_find_load(stage, s.tensor);
     if (!find.load) continue;
     if (find.differs) return refuse(&s, stage, "it reads several elements of it");
     struct list axes = {0};
