@@ -76,6 +76,19 @@ static void keep_stats(struct simulation *s, const struct sim_stats *stats) {
   free(data);
 }
 
+static void add_counts(struct simulation_counts *counts, const struct sim_stats *stats) {
+  counts->instructions += stats->warp_instructions;
+  counts->sectors += stats->global_sectors_loaded + stats->global_sectors_stored;
+  counts->bytes += stats->global_bytes_loaded + stats->global_bytes_stored;
+  counts->accesses += stats->global_loads + stats->global_stores;
+  counts->shared_passes += stats->shared_wavefronts;
+  counts->shared_conflicts += stats->shared_conflicts;
+  counts->barriers += stats->barriers;
+  counts->shuffles += stats->shuffles;
+  counts->atomics += stats->atomics;
+  counts->blocks += stats->blocks;
+}
+
 bool simulation_launch(struct simulation *s, const struct sim_launch *launch) {
   struct sim_report report;
   struct progress progress;
@@ -89,7 +102,36 @@ bool simulation_launch(struct simulation *s, const struct sim_launch *launch) {
     print_findings(&report);
     s->finding_total += report.finding_total;
     keep_stats(s, &report.stats);
+    add_counts(&s->counts, &report.stats);
   }
   sim_report_free(&report);
   return result == SIM_OK;
+}
+
+bool simulation_launch_plan(struct simulation *s, const struct plan_launch_value *value, const char *twin) {
+  struct diag *diag = &s->c->diag;
+  const struct plan_launch *launch = value->launch;
+  const struct sim_entry *entry = sim_module_find(s->module, launch->function);
+  bool is_there = entry && entry->parameter_count == launch->argument_count;
+  if (!is_there && twin) diag_error(diag, ERROR_ARGUMENT, nowhere, "'%s' has no entry '%s' with %" PRIu32 " parameters", twin, launch->function, launch->argument_count);
+  else if (!is_there) diag_internal(diag, "plan", nowhere, "the PTX has no entry '%s' with %" PRIu32 " parameters", launch->function, launch->argument_count);
+  if (!is_there) return false;
+  char *blob = arena_alloc(&s->c->arena, entry->parameter_bytes + 8);
+  for (uint32_t i = 0; i < launch->argument_count; i++) {
+    const struct sim_parameter *parameter = &entry->parameters[i];
+    if (parameter->size != launch->arguments[i].bytes) {
+      diag_internal(diag, "plan", nowhere, "parameter %" PRIu32 " of '%s' has %zu bytes, the plan passes %" PRIu32, i, entry->name, parameter->size, launch->arguments[i].bytes);
+      return false;
+    }
+    memcpy(blob + parameter->offset, &value->arguments[i], parameter->size);
+  }
+  struct sim_launch launched = {.entry = entry, .dynamic_shared = value->shared, .parameters = blob, .parameter_bytes = entry->parameter_bytes};
+  for (int d = 0; d < 3; d++) {
+    launched.grid[d] = value->grid[d];
+    launched.block[d] = launch->block[d];
+  }
+  if (s->stats == STATS_TEXT)
+    text_printf(&s->printed, "%s: grid %" PRIu32 " %" PRIu32 " %" PRIu32 ", block %" PRIu32 " %" PRIu32 " %" PRIu32 "\n", entry->name, launched.grid[0], launched.grid[1], launched.grid[2],
+                launched.block[0], launched.block[1], launched.block[2]);
+  return simulation_launch(s, &launched);
 }
