@@ -1,6 +1,7 @@
 #include "codegen/inspect_report.h"
 
 #include "codegen/inspect_print.h"
+#include "compiler/json.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -126,20 +127,6 @@ void inspect_print(struct diag *diag, const struct kernel_report *reports, uint3
 }
 
 // --- JSON
-
-static void json_string(struct text *out, const char *text) {
-  text_puts(out, "\"");
-  for (; *text; text++) {
-    unsigned char c = (unsigned char)*text;
-    if (c == '"' || c == '\\')
-      text_printf(out, "\\%c", c);
-    else if (c < 0x20 || c == '<') // < too, so that the text can stand inside a page
-      text_printf(out, "\\u%04x", c);
-    else
-      text_append(out, text, 1);
-  }
-  text_puts(out, "\"");
-}
 
 static void json_place(struct text *out, struct range range) {
   text_printf(out, "\"line\": %" PRIu32 ", \"column\": %" PRIu32 ", \"end_line\": %" PRIu32 ", \"end_column\": %" PRIu32, range.line, range.column,

@@ -1,5 +1,7 @@
 #include "compiler/diag.h"
 
+#include "compiler/json.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,22 +136,6 @@ static const struct source *range_source(const struct diag *diag, struct range r
 
 // ---- Text
 
-// The bytes of the UTF-8 character at `at`; 0 where these bytes are none.
-static size_t utf8_length(const char *at, const char *end) {
-  const unsigned char *c = (const unsigned char *)at;
-  size_t length = c[0] < 0x80                   ? 1
-                  : c[0] >= 0xc2 && c[0] < 0xe0 ? 2
-                  : (c[0] & 0xf0) == 0xe0       ? 3
-                  : c[0] >= 0xf0 && c[0] < 0xf5 ? 4
-                                                : 0;
-  if (!length || (size_t)(end - at) < length) return 0;
-  for (size_t i = 1; i < length; i++)
-    if ((c[i] & 0xc0) != 0x80) return 0;
-  if ((c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] >= 0xa0)) return 0; // overlong, surrogate
-  if ((c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] >= 0x90)) return 0; // overlong, above U+10FFFF
-  return length;
-}
-
 static bool is_continuation(char c) {
   return ((unsigned char)c & 0xc0) == 0x80;
 }
@@ -248,34 +234,6 @@ static void print_summary(const struct diag *diag, struct text *out) {
 
 // ---- JSON
 
-// A JSON string; bytes that are not UTF-8 become U+FFFD, so that the line is always valid. NULL: null.
-static void print_json_string(const char *string, struct text *out) {
-  if (!string) {
-    text_puts(out, "null");
-    return;
-  }
-  const char *end = string + strlen(string);
-  text_puts(out, "\"");
-  while (string < end) {
-    unsigned char c = (unsigned char)*string;
-    size_t bytes = utf8_length(string, end);
-    if (c == '"' || c == '\\')
-      text_printf(out, "\\%c", c);
-    else if (c == '\n')
-      text_puts(out, "\\n");
-    else if (c == '\t')
-      text_puts(out, "\\t");
-    else if (c < ' ' || c == 0x7f)
-      text_printf(out, "\\u%04x", c);
-    else if (bytes)
-      text_append(out, string, bytes);
-    else
-      text_puts(out, "\\ufffd");
-    string += bytes ? bytes : 1;
-  }
-  text_puts(out, "\"");
-}
-
 static void print_json(const struct diag *diag, const struct diagnostic *diagnostic, struct text *out) {
   const struct source *source = range_source(diag, diagnostic->range);
   struct range range = source ? diagnostic->range : (struct range){0};
@@ -285,12 +243,12 @@ static void print_json(const struct diag *diag, const struct diagnostic *diagnos
   else
     text_puts(out, "null");
   text_puts(out, ",\"file\":");
-  print_json_string(source ? source->name : NULL, out);
+  json_string(out, source ? source->name : NULL);
   text_printf(out, ",\"line\":%u,\"column\":%u,\"end_line\":%u,\"end_column\":%u,\"message\":", range.line,
               range.column, range.end_line, range.end_column);
-  print_json_string(diagnostic->message, out);
+  json_string(out, diagnostic->message);
   text_puts(out, ",\"pass\":");
-  print_json_string(diagnostic->pass, out);
+  json_string(out, diagnostic->pass);
   text_puts(out, ",\"notes\":[");
   for (uint32_t i = 0; i < diagnostic->notes.count; i++) {
     if (i) text_puts(out, ",");

@@ -1,26 +1,11 @@
 #include "compiler/inspect_page.h"
 
+#include "compiler/json.h"
 #include "inspect_page_template.h" // made from inspect_page.html when red is built
 
 #include <inttypes.h>
 #include <stdint.h>
 #include <string.h>
-
-static void json_string(struct text *out, const char *text, size_t length) {
-  text_puts(out, "\"");
-  for (const char *end = text + length; text < end; text++) {
-    unsigned char c = (unsigned char)*text;
-    if (c == '"' || c == '\\')
-      text_printf(out, "\\%c", c);
-    else if (c < 0x20 || c == '<') // < would end the script element
-      text_printf(out, "\\u%04x", c);
-    else
-      text_append(out, text, 1);
-  }
-  text_puts(out, "\"");
-}
-
-static void json_text(struct text *out, const char *text) { json_string(out, text, strlen(text)); }
 
 // An array of the lines.
 static void json_lines(struct text *out, const char *text) {
@@ -28,7 +13,7 @@ static void json_lines(struct text *out, const char *text) {
   for (bool first = true; *text; first = false) {
     size_t length = strcspn(text, "\n");
     if (!first) text_puts(out, ",");
-    json_string(out, text, length);
+    json_bytes(out, text, length);
     text += length + (text[length] == '\n');
   }
   text_puts(out, "]");
@@ -49,7 +34,7 @@ static void json_steps(const struct inspect_page *page, struct arena *arena, str
     if (strcmp(at, before) == 0) continue;
     before = at;
     text_puts(out, i ? ",{\"name\":" : "{\"name\":");
-    json_text(out, step->pass);
+    json_string(out, step->pass);
     text_puts(out, ",\"lines\":[");
     for (bool first = true; *at; first = false) {
       at += *at == '\n';
@@ -61,7 +46,7 @@ static void json_steps(const struct inspect_page *page, struct arena *arena, str
         number = ++count;
         map_set(&known, line, (void *)number);
         if (count > 1) text_puts(&lines, ",");
-        json_string(&lines, line, length);
+        json_bytes(&lines, line, length);
       }
       text_printf(out, "%s%" PRIuPTR, first ? "" : ",", number - 1);
       at += length;
@@ -79,7 +64,7 @@ static void json_sources(const struct diag *diag, struct text *out) {
   for (uint32_t i = 0; i < diag->sources.count; i++) {
     const struct source *source = list_at(&diag->sources, const struct source, i);
     text_puts(out, i ? ",{\"name\":" : "{\"name\":");
-    json_text(out, source->name);
+    json_string(out, source->name);
     text_puts(out, ",\"lines\":");
     json_lines(out, source->text ? source->text : "");
     text_puts(out, "}");
@@ -95,7 +80,7 @@ static void json_remarks(const struct diag *diag, struct text *out) {
     if (one->kind != DIAG_REMARK) continue;
     text_puts(out, first ? "{\"text\":" : ",{\"text\":");
     first = false;
-    json_text(out, one->message);
+    json_string(out, one->message);
     text_printf(out, ",\"file\":%" PRIu32 ",\"line\":%" PRIu32 "}", one->range.file, one->range.line);
   }
   text_puts(out, "]");
@@ -105,7 +90,7 @@ static void json_data(const struct compilation *c, const struct inspect_page *pa
   struct arena arena;
   arena_init(&arena);
   text_puts(out, "{\"title\": ");
-  json_text(out, page->title);
+  json_string(out, page->title);
   text_puts(out, ", ");
   json_sources(&c->diag, out);
   text_puts(out, ", ");
@@ -120,7 +105,7 @@ static void json_data(const struct compilation *c, const struct inspect_page *pa
   text_puts(out, "], \"ptx\": ");
   json_lines(out, page->ptx);
   text_puts(out, ", \"explain\": ");
-  json_text(out, page->explain);
+  json_string(out, page->explain);
   text_puts(out, ", ");
   json_remarks(&c->diag, out);
   text_printf(out, ", \"report\": %s}", page->report ? page->report : "null");

@@ -1,5 +1,6 @@
 #include "compiler/inspect_ptx.h"
 
+#include "compiler/json.h"
 #include "runtime/sim/sim.h"
 
 #include <ctype.h>
@@ -131,8 +132,12 @@ static void print_json(const struct list *lines, const char *name, struct text *
   text_printf(out, ", \"%s\": [", name);
   for (uint32_t i = 0; i < lines->count; i++) {
     const struct ptx_line *line = list_at(lines, struct ptx_line, i);
-    text_printf(out, "%s{\"line\": %" PRIu32 ", \"op\": \"%s\"", i ? ", " : "", line->line, line->op);
-    if (line->mask) text_printf(out, ", \"mask\": \"%s\"", line->mask);
+    text_printf(out, "%s{\"line\": %" PRIu32 ", \"op\": ", i ? ", " : "", line->line);
+    json_string(out, line->op);
+    if (line->mask) {
+      text_puts(out, ", \"mask\": ");
+      json_string(out, line->mask);
+    }
     text_puts(out, "}");
   }
   text_puts(out, "]");
@@ -142,8 +147,10 @@ static void print_entry(struct diag *diag, const struct ptx_entry *entry, bool j
   const struct sim_entry *facts = entry->facts;
   const uint32_t *block = facts->required_block;
   if (json) {
-    text_printf(out, "{\"name\": \"%s\", \"line\": %" PRIu32 ", \"block\": [%" PRIu32 ", %" PRIu32 ", %" PRIu32 "], \"shared_bytes\": %" PRIu64 ", \"parameters\": %zu",
-                facts->name, entry->line, block[0], block[1], block[2], facts->shared_bytes, facts->parameter_count);
+    text_puts(out, "{\"name\": ");
+    json_string(out, facts->name);
+    text_printf(out, ", \"line\": %" PRIu32 ", \"block\": [%" PRIu32 ", %" PRIu32 ", %" PRIu32 "], \"shared_bytes\": %" PRIu64 ", \"parameters\": %zu",
+                entry->line, block[0], block[1], block[2], facts->shared_bytes, facts->parameter_count);
     print_json(&entry->collectives, "collectives", out);
     print_json(&entry->accesses, "accesses", out);
     text_puts(out, "}");
@@ -168,7 +175,11 @@ bool inspect_ptx(struct diag *diag, uint32_t file, bool json, struct text *out) 
   struct ptx_reader reader = {.diag = diag, .file = file};
   map_init(&reader.active, diag->arena);
   read_lines(&reader, module, source->text, source->length);
-  if (json) text_printf(out, "{\"file\": \"%s\", \"entries\": [", source->name);
+  if (json) {
+    text_puts(out, "{\"file\": ");
+    json_string(out, source->name);
+    text_puts(out, ", \"entries\": [");
+  }
   for (uint32_t i = 0; i < reader.entries.count; i++) {
     if (i) text_puts(out, json ? ",\n" : "\n");
     print_entry(diag, list_at(&reader.entries, struct ptx_entry, i), json, out);

@@ -40,11 +40,11 @@ const char *tool_find(struct arena *arena, const char *name) {
   return NULL;
 }
 
-// Starts the program with `out` as standard output and standard error. Returns 0, or the errno.
-static int start(char *const *arguments, int out, pid_t *child) {
+int tool_start(char *const *arguments, int in, int out, int err, pid_t *child) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   sigset_t defaults;
+  const int given[] = {in, out, err};
   int error = posix_spawn_file_actions_init(&actions);
   if (error) return error;
   error = posix_spawnattr_init(&attributes);
@@ -55,11 +55,10 @@ static int start(char *const *arguments, int out, pid_t *child) {
   sigemptyset(&defaults);
   sigaddset(&defaults, SIGPIPE);
   sigaddset(&defaults, SIGXFSZ);
-  if (!error) error = posix_spawnattr_setsigdefault(&attributes, &defaults);
+  error = posix_spawnattr_setsigdefault(&attributes, &defaults);
   if (!error) error = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-  if (!error) error = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  if (!error) error = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-  if (!error) error = posix_spawn_file_actions_adddup2(&actions, out, STDERR_FILENO);
+  for (int i = 0; i < 3 && !error; i++)
+    if (given[i] >= 0) error = posix_spawn_file_actions_adddup2(&actions, given[i], i);
   if (!error) error = posix_spawn(child, arguments[0], &actions, &attributes, arguments, environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
@@ -69,8 +68,14 @@ static int start(char *const *arguments, int out, pid_t *child) {
 int tool_run(char *const *arguments, struct text *said) {
   int ends[2], status;
   pid_t child;
-  if (pipe2(ends, O_CLOEXEC) != 0) return -1;
-  int error = start(arguments, ends[1], &child);
+  int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (nothing < 0) return -1;
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    close(nothing);
+    return -1;
+  }
+  int error = tool_start(arguments, nothing, ends[1], ends[1], &child);
+  close(nothing);
   close(ends[1]);
   if (error) {
     close(ends[0]);

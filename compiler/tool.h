@@ -4,8 +4,14 @@
 
 #include "compiler/pass.h"
 
+#include <sys/types.h>
+
 // Finds a program: in the folders of PATH, then in bin/ under CUDA_HOME and CUDA_PATH. NULL: there is none.
 const char *tool_find(struct arena *arena, const char *name);
+
+// Starts a program with `in`, `out` and `err` as its standard input, output and error; -1: those of the caller. The signals that redc ignores
+// are as they are by default. Returns 0, or the errno.
+int tool_start(char *const *arguments, int in, int out, int err, pid_t *child);
 
 // Runs a program, without a shell; `arguments` ends with NULL, its first is the program. Standard input is
 // empty; what it prints on standard output and standard error is appended to `said`, up to 64 KiB. Returns

@@ -5,13 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-extern char **environ;
 
 static const char PROGRAM[] = "redc-clang";
 
@@ -39,29 +35,6 @@ const char *tool_clang_find(struct diag *diag, const char *command) {
   return NULL;
 }
 
-// Starts the program; `out` is its standard output, -1: that of the caller. Returns 0, or the errno.
-static int start(char *const *arguments, int out, pid_t *child) {
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  sigset_t defaults;
-  int error = posix_spawn_file_actions_init(&actions);
-  if (error) return error;
-  error = posix_spawnattr_init(&attributes);
-  if (error) {
-    posix_spawn_file_actions_destroy(&actions);
-    return error;
-  }
-  sigemptyset(&defaults);
-  sigaddset(&defaults, SIGXFSZ); // SIGPIPE stays ignored: a write that fails says so
-  error = posix_spawnattr_setsigdefault(&attributes, &defaults);
-  if (!error) error = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-  if (!error && out >= 0) error = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-  if (!error) error = posix_spawn(child, arguments[0], &actions, &attributes, arguments, environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  return error;
-}
-
 // Reads the pipe until its other end is closed.
 static void drain(int fd, struct text *out) {
   char buffer[4096];
@@ -78,7 +51,7 @@ int tool_clang_run(struct diag *diag, char *const *arguments, struct text *out) 
   int ends[2] = {-1, -1}, status = 0;
   pid_t child;
   int error = out && pipe2(ends, O_CLOEXEC) != 0 ? errno : 0;
-  if (!error) error = start(arguments, ends[1], &child);
+  if (!error) error = tool_start(arguments, -1, ends[1], -1, &child);
   if (ends[1] >= 0) close(ends[1]);
   if (!error && out) drain(ends[0], out);
   if (ends[0] >= 0) close(ends[0]);

@@ -10,7 +10,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 # First pattern that fits the file; the patterns of what it may include with quotes.
 RULES = [
     (r'grammar/ptx', r'runtime/|grammar/ptx|red_version\.h'),
-    (r'grammar/lift', r'grammar/|compiler/|runtime/plan\.h'),
+    (r'grammar/lift', r'grammar/|compiler/|runtime/plan\.h|red_text\.h|red_kernel_text\.h'),
     (r'grammar/', r'grammar/red|compiler/|runtime/plan\.h'),
     (r'passes/', r'passes/|compiler/|runtime/plan\.h'),
     (r'codegen/inspect', r'codegen/|compiler/|runtime/|red_version\.h'),
