@@ -10,7 +10,7 @@ struct mapped_buffer {
   cu_pointer allocation, base; // base: of buffer->memory, so that buffer->start lies on a page
 };
 
-static bool fail(struct cuda_run *run, const char *call, cu_result error) {
+bool cuda_run_fail(struct cuda_run *run, const char *call, cu_result error) {
   char text[512];
   driver_error_text(run->driver, call, error, text, sizeof text);
   diag_error(&run->c->diag, ERROR_TOOL, nowhere, "%s", text);
@@ -20,7 +20,7 @@ static bool fail(struct cuda_run *run, const char *call, cu_result error) {
 #define CALL(run, member, ...)                                                                                       \
   do {                                                                                                               \
     cu_result error_ = (run)->driver->member(__VA_ARGS__);                                                           \
-    if (error_) return fail((run), #member, error_);                                                                 \
+    if (error_) return cuda_run_fail((run), #member, error_);                                                                 \
   } while (0)
 
 bool cuda_run_begin(struct cuda_run *run, struct compilation *c, int ordinal) {
@@ -53,7 +53,7 @@ const struct target *cuda_run_target(struct cuda_run *run) {
   cu_result error = run->driver->device_attribute(&major, CU_MAJOR, run->device);
   if (!error) error = run->driver->device_attribute(&minor, CU_MINOR, run->device);
   if (error) {
-    fail(run, "cuDeviceGetAttribute", error);
+    cuda_run_fail(run, "cuDeviceGetAttribute", error);
     return NULL;
   }
   for (const struct target *target = target_table(); target->name; target++)
@@ -70,7 +70,7 @@ bool cuda_run_load(struct cuda_run *run, const char *ptx) {
   cu_result error = run->driver->module_load(&run->module, ptx, 2, options, values);
   if (!error) return true;
   run->module = NULL;
-  fail(run, "cuModuleLoadDataEx", error);
+  cuda_run_fail(run, "cuModuleLoadDataEx", error);
   if (*log) diag_note(&run->c->diag, nowhere, "%s", log);
   return false;
 }
@@ -80,7 +80,7 @@ uint64_t cuda_run_map(struct cuda_run *run, const struct buffer *buffer) {
   mapped->buffer = buffer;
   cu_result error = run->driver->alloc(&mapped->allocation, buffer->memory_bytes + PAGE);
   if (error) {
-    fail(run, "cuMemAlloc_v2", error);
+    cuda_run_fail(run, "cuMemAlloc_v2", error);
     return 0;
   }
   uint64_t lead = (uint64_t)(buffer->start - buffer->memory);
@@ -89,7 +89,7 @@ uint64_t cuda_run_map(struct cuda_run *run, const struct buffer *buffer) {
   list_push(&run->c->arena, &run->mapped, mapped);
   error = run->driver->copy_in(mapped->base, buffer->memory, buffer->memory_bytes);
   if (error) {
-    fail(run, "cuMemcpyHtoD_v2", error);
+    cuda_run_fail(run, "cuMemcpyHtoD_v2", error);
     return 0;
   }
   return start + (uint64_t)(buffer_data(buffer) - buffer->start);
@@ -103,7 +103,7 @@ bool cuda_run_launch(struct cuda_run *run, const struct plan_launch_value *value
   void *parameters[PLAN_MAX_ARGUMENTS + 1];
   for (uint32_t i = 0; i < value->launch->argument_count; i++) parameters[i] = (void *)(uintptr_t)&value->arguments[i];
   cu_result error = driver_launch(run->driver, function, value, NULL, parameters);
-  if (error) return fail(run, "launch", error);
+  if (error) return cuda_run_fail(run, "launch", error);
   CALL(run, synchronize);
   return true;
 }
@@ -112,6 +112,16 @@ bool cuda_run_collect(struct cuda_run *run) {
   for (uint32_t i = 0; i < run->mapped.count; i++) {
     struct mapped_buffer *mapped = run->mapped.at[i];
     CALL(run, copy_out, mapped->buffer->memory, mapped->base, mapped->buffer->memory_bytes);
+  }
+  return true;
+}
+
+bool cuda_run_copy(struct cuda_run *run, const struct buffer *buffer, bool is_back) {
+  for (uint32_t i = 0; i < run->mapped.count; i++) {
+    struct mapped_buffer *mapped = run->mapped.at[i];
+    if (mapped->buffer != buffer) continue;
+    if (is_back) CALL(run, copy_out, buffer->memory, mapped->base, buffer->memory_bytes);
+    else CALL(run, copy_in, mapped->base, buffer->memory, buffer->memory_bytes);
   }
   return true;
 }

@@ -31,6 +31,10 @@ uint64_t cuda_run_map(struct cuda_run *run, const struct buffer *buffer);
 bool cuda_run_launch(struct cuda_run *run, const struct plan_launch_value *value);
 // Copies every buffer back.
 bool cuda_run_collect(struct cuda_run *run);
+// Copies one buffer that was mapped: to the device, or back.
+bool cuda_run_copy(struct cuda_run *run, const struct buffer *buffer, bool is_back);
+// Reports the failure of a driver's call; returns false.
+bool cuda_run_fail(struct cuda_run *run, const char *call, cu_result error);
 // Whether the device takes more work from this process: a kernel's fault ends that.
 bool cuda_run_is_sound(struct cuda_run *run);
 void cuda_run_end(struct cuda_run *run);

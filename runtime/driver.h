@@ -15,11 +15,12 @@ typedef struct cu_context_opaque *cu_context;
 typedef struct cu_module_opaque *cu_module;
 typedef struct cu_function_opaque *cu_function;
 typedef struct cu_stream_opaque *cu_stream;
+typedef struct cu_event_opaque *cu_event;
 typedef struct cu_link_opaque *cu_link; // CUlinkState
 typedef struct cu_graph_opaque *cu_graph;
 typedef uint64_t cu_pointer; // CUdeviceptr
 
-enum cu_attribute { CU_MULTIPROCESSORS = 16, CU_MAJOR = 75, CU_MINOR = 76, CU_SHARED_OPTIN = 97 };
+enum cu_attribute { CU_MULTIPROCESSORS = 16, CU_L2_BYTES = 38, CU_MAJOR = 75, CU_MINOR = 76, CU_SHARED_OPTIN = 97 };
 enum cu_function_attribute { CU_FUNCTION_STATIC_SHARED = 1, CU_FUNCTION_DYNAMIC_SHARED = 8 };
 enum cu_pointer_attribute { CU_POINTER_MEMORY_TYPE = 2, CU_POINTER_IS_MANAGED = 8, CU_POINTER_ORDINAL = 9 };
 enum cu_memory_type { CU_MEMORY_HOST = 1, CU_MEMORY_DEVICE = 2 };
@@ -93,6 +94,11 @@ struct cu_launch_config {
   X(stream_create, "cuStreamCreate", (cu_stream * stream, unsigned flags))                                           \
   X(stream_destroy, "cuStreamDestroy_v2", (cu_stream stream))                                                        \
   X(stream_synchronize, "cuStreamSynchronize", (cu_stream stream))                                                   \
+  X(event_create, "cuEventCreate", (cu_event * event, unsigned flags))                                               \
+  X(event_destroy, "cuEventDestroy_v2", (cu_event event))                                                            \
+  X(event_record, "cuEventRecord", (cu_event event, cu_stream stream))                                               \
+  X(event_synchronize, "cuEventSynchronize", (cu_event event))                                                       \
+  X(event_elapsed, "cuEventElapsedTime", (float *milliseconds, cu_event begin, cu_event end))                        \
   X(launch, "cuLaunchKernel",                                                                                        \
     (cu_function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,             \
      unsigned shared, cu_stream stream, void **parameters, void **extra))

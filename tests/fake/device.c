@@ -99,6 +99,7 @@ cu_result fake_device_attribute(int *value, enum cu_attribute attribute, cu_devi
   case CU_MAJOR: *value = fake.arch / 10; break;
   case CU_MINOR: *value = fake.arch % 10; break;
   case CU_SHARED_OPTIN: *value = 232448; break;
+  case CU_L2_BYTES: *value = 32768; break;
   default: return fake_leave(FAKE_INVALID_VALUE);
   }
   return fake_leave(0);

@@ -26,9 +26,9 @@ FAKE_EXPORT unsigned fake_count(const char *call);
 FAKE_EXPORT const char *fake_log(void);
 // Forgets the log and planned failures. Contexts, memory and modules stay.
 FAKE_EXPORT void fake_clear(void);
-// What exists: contexts retained or created, modules, allocations, streams, links, graphs.
+// What exists: contexts retained or created, modules, allocations, streams, links, graphs, events.
 struct fake_live {
-  unsigned retained, contexts, modules, allocations, streams, links, graphs;
+  unsigned retained, contexts, modules, allocations, streams, links, graphs, events;
 };
 FAKE_EXPORT struct fake_live fake_live(void);
 // What the simulator found so far, one finding a line; "" where nothing. Lives until the next call.

@@ -62,6 +62,11 @@ struct cu_stream_opaque {
   struct cu_graph_opaque *graph;
   struct cu_stream_opaque *next;
 };
+struct cu_event_opaque {
+  struct cu_context_opaque *context;
+  bool is_recorded;
+  double time; // of the device's clock
+};
 struct fake_allocation {
   cu_pointer start;
   size_t bytes;
@@ -78,6 +83,7 @@ struct fake_state {
   struct cu_stream_opaque *streams;
   struct fake_live live;
   unsigned long long next_id;
+  double clock; // microseconds of work done: a microsecond a launch, and what its instructions and sectors take
 };
 extern struct fake_state fake;
 extern _Thread_local struct cu_context_opaque *fake_current;

@@ -74,6 +74,8 @@ cu_result fake_do(const struct fake_work *work) {
     fake_keep_findings(&report);
     work->function->module->context->sticky = FAKE_LAUNCH_FAILED;
   }
+  const struct sim_stats *stats = &report.stats;
+  fake.clock += 1 + 1e-3 * (double)(stats->warp_instructions + stats->global_sectors_loaded + stats->global_sectors_stored);
   sim_report_free(&report);
   return 0; // as a driver: the next call says it
 }
@@ -313,5 +315,50 @@ cu_result cuGraphExecDestroy(cu_graph_exec exec) {
   ENTER("cuGraphExecDestroy", NEEDS_INIT);
   free_graph(exec->graph);
   free(exec);
+  return fake_leave(0);
+}
+
+// --- Events: of a clock that runs while work is done
+
+cu_result fake_event_create(cu_event *event, unsigned flags) {
+  ENTER("cuEventCreate", NEEDS_CONTEXT);
+  struct cu_event_opaque *made = calloc(1, sizeof *made);
+  if (flags || !made) {
+    free(made);
+    return fake_leave(FAKE_INVALID_VALUE);
+  }
+  made->context = fake_current;
+  fake.live.events++;
+  *event = made;
+  return fake_leave(0);
+}
+
+cu_result fake_event_destroy(cu_event event) {
+  ENTER("cuEventDestroy_v2", NEEDS_CONTEXT);
+  free(event);
+  fake.live.events--;
+  return fake_leave(0);
+}
+
+cu_result fake_event_record(cu_event event, cu_stream stream) {
+  ENTER("cuEventRecord", NEEDS_CONTEXT);
+  cu_result error = event->context == fake_current ? fake_check_stream(stream) : FAKE_INVALID_HANDLE;
+  if (!error && is_legacy(stream)) error = implicit(true);
+  if (error) return fake_leave(error);
+  event->is_recorded = true;
+  event->time = fake.clock;
+  return fake_leave(0);
+}
+
+cu_result fake_event_synchronize(cu_event event) {
+  ENTER("cuEventSynchronize", NEEDS_CONTEXT);
+  cu_result error = event->context == fake_current ? fake_unsafe() : FAKE_INVALID_HANDLE;
+  return fake_leave(error);
+}
+
+cu_result fake_event_elapsed(float *milliseconds, cu_event begin, cu_event end) {
+  ENTER("cuEventElapsedTime", NEEDS_CONTEXT);
+  if (!begin->is_recorded || !end->is_recorded) return fake_leave(FAKE_INVALID_HANDLE);
+  *milliseconds = (float)((end->time - begin->time) * 1e-3);
   return fake_leave(0);
 }

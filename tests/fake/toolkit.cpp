@@ -21,6 +21,7 @@ static const CUstream legacy = CU_STREAM_LEGACY, per_thread = CU_STREAM_PER_THRE
 SAME(OWN_STREAM_NON_BLOCKING, NON_BLOCKING);
 SAME(OWN_JIT_INPUT_PTX, INPUT_PTX);
 SAME(CU_MULTIPROCESSORS, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+SAME(CU_L2_BYTES, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
 SAME(CU_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 SAME(CU_MINOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 SAME(CU_SHARED_OPTIN, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
@@ -132,6 +133,15 @@ int main() {
   CHECK(stream_create, cuStreamCreate);
   CHECK(stream_destroy, cuStreamDestroy);
   CHECK(stream_synchronize, cuStreamSynchronize);
+  CHECK(event_create, cuEventCreate);
+  CHECK(event_destroy, cuEventDestroy);
+  CHECK(event_record, cuEventRecord);
+  CHECK(event_synchronize, cuEventSynchronize);
+#if CUDA_VERSION < 13000
+  CHECK(event_elapsed, cuEventElapsedTime);
+#else
+  checked++; // a later function has the name there
+#endif
   CHECK(launch, cuLaunchKernel);
 #if CUDA_VERSION >= 12000 && CUDA_VERSION < 13000
   CHECK(stream_capture, cuStreamGetCaptureInfo);
