@@ -24,6 +24,21 @@ static void explain_cost(struct text *out, const struct allreduce_form_cost *cos
   if (cost->conflicts) text_printf(out, ", %u bank conflict%s an access", cost->conflicts, cost->conflicts == 1 ? "" : "s");
 }
 
+// What a wider block would have made possible.
+static void explain_wider(const struct emitter *e, int how) {
+  const uint32_t *block = e->entry->block;
+  struct allreduce_request narrow = {.block = {block[0], block[1], block[2]}, .thread_axes = e->source->thread_axes, .reducer = e->source->reducer,
+                                     .tuples = e->source->inputs.count / e->source->reducer->identity.count,
+                                     .result_in_all = e->source->result_in_all, .sm = e->context->options->target->sm};
+  struct allreduce_request wide;
+  struct allreduce_choice choice;
+  if (!allreduce_wider(&narrow, how, &wide, &choice)) return;
+  text_printf(e->context->explain, "  not       %s in %u x %u x %u threads: ", allreduce_title(choice.kind), wide.block[0], wide.block[1], wide.block[2]);
+  explain_cost(e->context->explain, &choice.forms[choice.kind]);
+  text_printf(e->context->explain, "; a multiprocessor holds %u such blocks, %u as it is\n", allreduce_blocks_held(choice.shape.threads),
+              allreduce_blocks_held(e->choice.shape.threads));
+}
+
 static void explain(const struct emitter *e) {
   struct text *out = e->context->explain;
   if (!out || e->entry->is_general) return; // the general entry does the same
@@ -44,6 +59,7 @@ static void explain(const struct emitter *e) {
     else explain_cost(out, form);
     text_puts(out, form->refused || form->cycles >= c->forms[c->kind].cycles ? "\n" : "; the schedule asks for another\n");
   }
+  for (int how = 0; how < ALLREDUCE_WIDENINGS && c->kind != ALLREDUCE_COPY && !e->is_segmented; how++) explain_wider(e, how);
   text_printf(out, "  block     %u x %u x %u threads\n", e->entry->block[0], e->entry->block[1], e->entry->block[2]);
   text_printf(out, "  group     %u threads, %u group%s a block, stride %u\n", c->shape.extent, c->shape.groups, c->shape.groups == 1 ? "" : "s", c->shape.stride);
   if (c->kind != ALLREDUCE_TREE && c->kind != ALLREDUCE_SERIAL && c->kind != ALLREDUCE_COPY) {

@@ -52,6 +52,12 @@ const char *allreduce_title(enum allreduce_kind kind);
 bool allreduce_choose(const struct allreduce_request *request, struct allreduce_choice *choice);
 // Why no form that `shuffle` allows is possible.
 const char *allreduce_why_no_shuffle(const struct allreduce_choice *choice);
+// Way `how` to widen a block, so that other forms are possible, and what would be chosen then; false where it is none, more than twice as wide, or leaves
+// the limits of a block.
+enum { ALLREDUCE_WIDENINGS = 2 };
+bool allreduce_wider(const struct allreduce_request *narrow, int how, struct allreduce_request *wide, struct allreduce_choice *choice);
+// Blocks of so many threads that a multiprocessor holds.
+uint32_t allreduce_blocks_held(uint32_t threads);
 // Widens request->block where a form that this makes possible is cheaper, within 1024 threads. The added threads carry the identity.
 void allreduce_widen(struct allreduce_request *request);
 

@@ -2,7 +2,7 @@
 #include "passes/allreduce.h"
 
 enum {
-#define C(name, cycles, what) COST_##name = cycles,
+#define C(name, cycles, what, measured) COST_##name = cycles,
 #include "passes/allreduce_cost.def"
 #undef C
   MOST_SERIAL = 32 // words that a thread reads one after the other
@@ -321,23 +321,35 @@ static void widen_to_warps(const struct allreduce_request *request, uint32_t blo
   while (low * block[last] % 32 != 0 && low * block[last] <= 1024) block[last]++;
 }
 
+uint32_t allreduce_blocks_held(uint32_t threads) {
+  uint32_t blocks = COST_WARPS_HELD / ((threads + 31) / 32);
+  return blocks < COST_BLOCKS_HELD ? blocks : COST_BLOCKS_HELD;
+}
+
+// What a group costs where the multiprocessor is full: a block's life over the blocks that are alive at once; in thousandths of a cycle.
+static uint64_t cost_when_full(const struct allreduce_choice *choice, uint32_t added) {
+  return 1000 * ((uint64_t)COST_LIFE + added + choice->forms[choice->kind].cycles) / allreduce_blocks_held(choice->shape.threads);
+}
+
+bool allreduce_wider(const struct allreduce_request *narrow, int how, struct allreduce_request *wide, struct allreduce_choice *choice) {
+  *wide = *narrow;
+  if (how == 0) widen_to_powers(narrow, wide->block);
+  else widen_to_warps(narrow, wide->block);
+  uint64_t threads = (uint64_t)narrow->block[0] * narrow->block[1] * narrow->block[2], all = (uint64_t)wide->block[0] * wide->block[1] * wide->block[2];
+  return all != threads && all <= 2 * threads && all <= 1024 && wide->block[2] <= 64 && allreduce_choose(wide, choice);
+}
+
 void allreduce_widen(struct allreduce_request *request) {
   struct allreduce_choice choice;
   if (request->form == FORM_TREE) return;
   const struct allreduce_request narrow = *request;
-  uint32_t threads = narrow.block[0] * narrow.block[1] * narrow.block[2];
   uint64_t least = UINT64_MAX;
   if (allreduce_choose(&narrow, &choice) && choice.kind <= ALLREDUCE_REDUX) return; // a warp does it as it is
-  if (choice.kind != ALLREDUCE_KINDS) least = choice.forms[choice.kind].cycles * (100 * (uint64_t)threads);
-  for (int how = 0; how < 2; how++) {
-    struct allreduce_request wide = narrow;
-    if (how == 0) widen_to_powers(&narrow, wide.block);
-    else widen_to_warps(&narrow, wide.block);
-    uint64_t all = (uint64_t)wide.block[0] * wide.block[1] * wide.block[2];
-    if (all == threads || all > 2 * threads || all > 1024 || wide.block[2] > 64 || !allreduce_choose(&wide, &choice)) continue;
-    uint64_t cost = choice.forms[choice.kind].cycles * (100 * (uint64_t)threads + COST_IDLE * (all - threads));
-    if (cost >= least) continue;
-    least = cost;
+  if (choice.kind != ALLREDUCE_KINDS) least = cost_when_full(&choice, 0);
+  for (int how = 0; how < ALLREDUCE_WIDENINGS; how++) {
+    struct allreduce_request wide;
+    if (!allreduce_wider(&narrow, how, &wide, &choice) || cost_when_full(&choice, COST_ADDED) >= least) continue;
+    least = cost_when_full(&choice, COST_ADDED);
     *request = wide;
   }
 }
