@@ -198,6 +198,14 @@ def backends(context):
 
 
 @part
+def arithmetic(context):
+    """The simulator's arithmetic beside the GPU's, bit by bit."""
+    status, said = context.run([sys.executable, 'tests/gpu/arithmetic.py', '--jobs=8', '--verbose'], timeout=200)
+    passed, failed, skipped, text = from_counts(status, said)
+    return passed, failed, skipped, '\n'.join(said.splitlines()[:-1][:400]) if failed else text
+
+
+@part
 def fuzz(context):
     """Random programs under random schedules, at fixed seeds."""
     total = [0, 0, 0]
