@@ -81,9 +81,12 @@ private:
     return function;
   }
 
+  // Its lowest 64 bits: those of an unsigned number above 2^63 are a negative one.
+  static int64_t low_bits(const llvm::APSInt &integer) { return integer.extOrTrunc(64).getZExtValue(); }
+
   int64_t constant(const clang::Expr *expr) const {
     clang::Expr::EvalResult result;
-    if (expr && !expr->isValueDependent() && expr->EvaluateAsInt(result, context)) return result.Val.getInt().getExtValue();
+    if (expr && !expr->isValueDependent() && expr->EvaluateAsInt(result, context)) return low_bits(result.Val.getInt());
     return 0;
   }
 
@@ -317,7 +320,7 @@ private:
     if (expr->getType()->isIntegralOrEnumerationType() && !expr->isGLValue() && !expr->isValueDependent() &&
         expr->EvaluateAsInt(result, context, clang::Expr::SE_NoSideEffects)) {
       struct cuda_expr *made = new_expr(EXPR_INTEGER, expr);
-      made->integer = result.Val.getInt().getExtValue();
+      made->integer = low_bits(result.Val.getInt());
       return made;
     }
     if (const auto *cast = llvm::dyn_cast<clang::CastExpr>(expr)) {
@@ -427,7 +430,7 @@ private:
   // An argument of dim3 that says how far y or z of the grid goes.
   bool is_bounded(const clang::Expr *expr) const {
     clang::Expr::EvalResult result;
-    if (expr->EvaluateAsInt(result, context)) return result.Val.getInt().getExtValue() < 65536;
+    if (expr->EvaluateAsInt(result, context)) return low_bits(result.Val.getInt()) < 65536;
     expr = expr->IgnoreParenCasts();
     if (const auto *choice = llvm::dyn_cast<clang::ConditionalOperator>(expr))
       return is_bounded(choice->getTrueExpr()) && is_bounded(choice->getFalseExpr());

@@ -45,7 +45,7 @@ static const char *place_text(struct diag *diag, struct range range) {
   return arena_printf(diag->arena, "%" PRIu32 ":%" PRIu32, range.line, range.column);
 }
 
-static void print_mask(struct text *out, const struct inspect_collective *one) {
+static void print_mask(struct text *out, const struct kernel_report *report, const struct inspect_collective *one) {
   if (!one->mask_text && !one->is_known) return;
   text_printf(out, "  mask %s", one->mask_text ? one->mask_text : "0xffffffff");
   if (!one->is_known) {
@@ -62,7 +62,7 @@ static void print_mask(struct text *out, const struct inspect_collective *one) {
   }
   for (uint32_t w = 0; w < one->warp_count; w++)
     if (one->arrived[w] && (w == 0 || !one->arrived[w - 1] || one->masks[w] != one->masks[w - 1]))
-      text_printf(out, "%s 0x%08" PRIx32 " from warp %" PRIu32, w ? "," : " =", one->masks[w], w);
+      text_printf(out, "%s 0x%08" PRIx32 " from warp %" PRIu32, w ? "," : " =", one->masks[w], report->warps[w]);
 }
 
 static void print_access(struct diag *diag, const struct inspect_access *access, struct text *out) {
@@ -77,6 +77,9 @@ static void print_access(struct diag *diag, const struct inspect_access *access,
     text_printf(out, ", %" PRIu32 " of %" PRIu32 " sectors", access->sectors, access->least_sectors);
   text_printf(out, "  %s\n", access->text);
 }
+
+// Whether not the whole block was looked at.
+static bool is_part(const struct kernel_report *report) { return report->is_incomplete || report->warp_count < report->block_warps; }
 
 static void print_kernel(struct diag *diag, const struct kernel_report *report, struct text *out) {
   const struct cuda_function *kernel = report->kernel;
@@ -101,7 +104,7 @@ static void print_kernel(struct diag *diag, const struct kernel_report *report, 
   for (uint32_t i = 0; i < report->collectives.count; i++) {
     const struct inspect_collective *one = list_at(&report->collectives, struct inspect_collective, i);
     text_printf(out, "  %-8s %s", place_text(diag, one->range), one->name);
-    print_mask(out, one);
+    print_mask(out, report, one);
     text_puts(out, "\n");
   }
   if (report->accesses.count) text_puts(out, " accesses\n");
@@ -116,7 +119,12 @@ static void print_kernel(struct diag *diag, const struct kernel_report *report, 
       text_printf(out, "%" PRId64 " rounds", loop->trips);
     text_printf(out, "  %s\n", loop->text);
   }
-  if (report->is_incomplete) text_puts(out, "  the kernel is larger than the analysis follows: what stands here is a part\n");
+  if (is_part(report)) {
+    text_puts(out, " looked at\n  warp");
+    for (uint32_t w = 0; w < report->warp_count; w++) text_printf(out, "%s %" PRIu32, w ? "," : report->warp_count > 1 ? "s" : "", report->warps[w]);
+    text_printf(out, " of the %" PRIu32 " of a block, a loop's first %" PRIu32 " rounds%s\n", report->block_warps, report->max_rounds,
+                report->is_incomplete ? "; even that is more than the analysis follows: what stands here is a part of it" : "");
+  }
 }
 
 void inspect_print(struct diag *diag, const struct kernel_report *reports, uint32_t count, struct text *out) {
@@ -155,7 +163,7 @@ static void json_access(struct text *out, const struct inspect_access *access) {
   text_puts(out, "}");
 }
 
-static void json_collective(struct text *out, const struct inspect_collective *one) {
+static void json_collective(struct text *out, const struct kernel_report *report, const struct inspect_collective *one) {
   text_puts(out, "{");
   json_place(out, one->range);
   text_puts(out, ", \"name\": ");
@@ -172,7 +180,7 @@ static void json_collective(struct text *out, const struct inspect_collective *o
   }
   text_printf(out, ", \"known\": %s, \"warps\": [", one->is_known ? "true" : "false");
   for (uint32_t w = 0; w < one->warp_count; w++)
-    text_printf(out, "%s{\"mask\": %" PRIu32 ", \"arrived\": %" PRIu32 "}", w ? ", " : "", one->masks[w], one->arrived[w]);
+    text_printf(out, "%s{\"warp\": %" PRIu32 ", \"mask\": %" PRIu32 ", \"arrived\": %" PRIu32 "}", w ? ", " : "", report->warps[w], one->masks[w], one->arrived[w]);
   text_puts(out, "]}");
 }
 
@@ -186,6 +194,9 @@ static void json_kernel(const struct kernel_report *report, struct text *out) {
               ", \"shared_bytes\": %" PRId64 ", \"complete\": %s",
               report->block[0], report->block[1], report->block[2], report->block_is_assumed ? "true" : "false", kernel->bound_threads, kernel->bound_blocks,
               report->shared_bytes, report->is_incomplete ? "false" : "true");
+  text_printf(out, ", \"rounds_followed\": %" PRIu32 ", \"warps_followed\": [", report->max_rounds);
+  for (uint32_t w = 0; w < report->warp_count; w++) text_printf(out, "%s%" PRIu32, w ? ", " : "", report->warps[w]);
+  text_puts(out, "]");
   if (report->registers) text_printf(out, ", \"registers\": %d", report->registers);
   text_puts(out, ", \"parameters\": [");
   for (uint32_t i = 0; i < kernel->parameters.count; i++) {
@@ -199,7 +210,7 @@ static void json_kernel(const struct kernel_report *report, struct text *out) {
   text_puts(out, "], \"collectives\": [");
   for (uint32_t i = 0; i < report->collectives.count; i++) {
     text_puts(out, i ? ", " : "");
-    json_collective(out, list_at(&report->collectives, struct inspect_collective, i));
+    json_collective(out, report, list_at(&report->collectives, struct inspect_collective, i));
   }
   text_puts(out, "], \"accesses\": [");
   for (uint32_t i = 0; i < report->accesses.count; i++) {

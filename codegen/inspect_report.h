@@ -64,7 +64,10 @@ struct kernel_report {
   struct list accesses, collectives, loops, findings;
   struct list shared; // struct cuda_variable
   int64_t shared_bytes;
-  bool is_incomplete; // more than the analysis follows
+  // What was run: the whole block and all rounds, or where that is too much, some warps, and a loop's first rounds.
+  uint32_t warps[INSPECT_MAX_WARPS], warp_count, block_warps;
+  uint32_t max_rounds; // of a loop; more are taken as one more that is like all of them
+  bool is_incomplete;  // even that was more than the analysis follows
   int registers;      // 0: not known
 };
 

@@ -3,49 +3,9 @@
 // Statements run in order for a mask of threads. A condition that is known splits the mask. One that is not runs both ways with
 // all threads and merges what they assigned; where it also differs between threads, collectives inside are findings. A loop runs
 // round by round while its condition is known; otherwise twice, once as it begins and once with what it assigns made unknown.
-#include "codegen/inspect_report.h"
-#include "codegen/inspect_value.h"
+#include "codegen/inspect_run.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
-enum { MAX_ROUNDS = 64, MAX_STEPS = 400000, MAX_DEPTH = 200, MAX_SHARED_BYTES = 256 * 1024 };
-
-// The last accesses of four bytes of shared memory, for races. Threads are counted from 1.
-struct shadow_word {
-  uint16_t writer, reader;
-  bool many_readers;
-  uint32_t write_block, write_warp, read_block, read_warp; // barriers passed by then
-  struct range write_range, read_range;
-};
-
-struct frame {
-  uint8_t *returned;
-  struct value *result;
-};
-struct loop_exits {
-  uint8_t *broke, *continued;
-};
-
-struct run {
-  struct diag *diag;
-  struct arena *arena;
-  const struct inspect_sizes *sizes;
-  struct kernel_report *report;
-  struct values values;
-  uint32_t threads;
-  struct value **variables; // by number; NULL: not assigned yet
-  uint32_t variable_count;
-  struct shadow_word **shadows; // of shared variables, by number
-  uint32_t block_barriers;
-  uint32_t warp_barriers[INSPECT_MAX_WARPS];
-  struct frame *frame;
-  struct loop_exits *loop;
-  uint32_t steps, depth, conditions; // conditions: enclosing ones that are not known
-  const struct range *warp_differs, *block_differs; // the innermost unknown condition that differs inside a warp, a block
-  const struct range *may_have_left;               // a return that some threads may have taken
-};
+enum { MAX_STEPS = 400000, MAX_DEPTH = 200, MAX_TRIPS = 1 << 22 };
 
 static uint8_t *copy_mask(struct run *run, const uint8_t *mask) {
   uint8_t *copy = arena_array(run->arena, uint8_t, run->threads);
@@ -53,207 +13,21 @@ static uint8_t *copy_mask(struct run *run, const uint8_t *mask) {
   return copy;
 }
 
-static bool is_empty(const struct run *run, const uint8_t *mask) { return !memchr(mask, 1, run->threads); }
-
 // --- Findings
 
-static void find(struct run *run, enum finding_kind kind, struct range range, const char *format, ...) __attribute__((format(printf, 4, 5)));
-static void find(struct run *run, enum finding_kind kind, struct range range, const char *format, ...) {
+void run_find(struct run *run, enum finding_kind kind, struct range range, const char *format, ...) {
   struct list *findings = &run->report->findings;
   if (run->report->is_incomplete || run->values.is_full) return;
   for (uint32_t i = 0; i < findings->count; i++) {
     const struct finding *known = list_at(findings, struct finding, i);
     if (known->kind == kind && known->range.line == range.line && known->range.column == range.column) return;
   }
-  struct finding *finding = arena_new(run->arena, struct finding);
+  struct finding *finding = arena_new(run->diag->arena, struct finding);
   va_list arguments;
   va_start(arguments, format);
-  *finding = (struct finding){kind, range, arena_vprintf(run->arena, format, arguments)};
+  *finding = (struct finding){kind, range, arena_vprintf(run->diag->arena, format, arguments)};
   va_end(arguments);
-  list_push(run->arena, findings, finding);
-}
-
-// --- Memory
-
-static struct inspect_access *access_of(struct run *run, struct range range, bool writes) {
-  struct list *accesses = &run->report->accesses;
-  for (uint32_t i = 0; i < accesses->count; i++) {
-    struct inspect_access *known = list_at(accesses, struct inspect_access, i);
-    if (known->range.line == range.line && known->range.column == range.column && known->range.end_column == range.end_column &&
-        known->writes == writes)
-      return known;
-  }
-  struct inspect_access *access = arena_new(run->arena, struct inspect_access);
-  access->range = range;
-  list_push(run->arena, accesses, access);
-  return access;
-}
-
-static int compare_integers(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
-// Distinct values of `all`.
-static uint32_t count_distinct(int64_t *all, uint32_t count) {
-  uint32_t distinct = 0;
-  qsort(all, count, sizeof *all, compare_integers);
-  for (uint32_t i = 0; i < count; i++) distinct += i == 0 || all[i] != all[i - 1];
-  return distinct;
-}
-
-static int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b < 0); }
-
-static void count_sectors(struct inspect_access *access, int64_t lowest) {
-  int64_t sectors[INSPECT_WARP * 2], bytes[INSPECT_WARP];
-  uint32_t count = 0, lanes = 0;
-  for (uint32_t lane = 0; lane < INSPECT_WARP; lane++) {
-    if (!(access->lanes >> lane & 1)) continue;
-    int64_t at = access->offsets[lane] + lowest, last = at + (int64_t)access->bytes - 1;
-    sectors[count++] = floor_divide(at, 32);
-    sectors[count++] = floor_divide(last, 32);
-    bytes[lanes++] = at;
-  }
-  access->sectors = count_distinct(sectors, count);
-  access->least_sectors = (count_distinct(bytes, lanes) * access->bytes + 31) / 32;
-}
-
-// How often the banks are passed over for lanes `from` to `to`: the most distinct words of one bank.
-static uint32_t count_conflicts(const struct inspect_access *access, int64_t lowest, uint32_t from, uint32_t to) {
-  uint32_t most = 1;
-  for (int64_t bank = 0; bank < 32; bank++) {
-    int64_t words[INSPECT_WARP * 4];
-    uint32_t count = 0;
-    for (uint32_t lane = from; lane < to; lane++) {
-      if (!(access->lanes >> lane & 1)) continue;
-      int64_t at = access->offsets[lane] + lowest;
-      for (int64_t word = floor_divide(at, 4); word <= floor_divide(at + (int64_t)access->bytes - 1, 4) && count < INSPECT_WARP * 4; word++)
-        if ((word % 32 + 32) % 32 == bank) words[count++] = word;
-    }
-    uint32_t distinct = count ? count_distinct(words, count) : 0;
-    if (distinct > most) most = distinct;
-  }
-  return most;
-}
-
-static void measure_access(struct run *run, struct inspect_access *access, int64_t lowest) {
-  if (access->space == SPACE_SHARED) {
-    // Lanes are served in halves or quarters where an access is wider than four bytes.
-    uint32_t together = access->bytes <= 4 ? 32 : access->bytes <= 8 ? 16 : 8;
-    access->conflicts = 1;
-    for (uint32_t lane = 0; lane < INSPECT_WARP; lane += together) {
-      uint32_t found = count_conflicts(access, lowest, lane, lane + together);
-      if (found > access->conflicts) access->conflicts = found;
-    }
-    if (access->conflicts > 1)
-      find(run, FINDING_BANK_CONFLICT, access->range, "%s: %" PRIu32 " lanes of a warp meet in one bank", access->text, access->conflicts);
-    return;
-  }
-  count_sectors(access, lowest);
-  if (!access->is_atomic && access->sectors >= 2 * access->least_sectors && access->sectors > 2)
-    find(run, FINDING_UNCOALESCED, access->range, "%s: a warp touches %" PRIu32 " sectors of 32 bytes; %" PRIu32 " hold as much", access->text,
-         access->sectors, access->least_sectors);
-}
-
-// Fills the record from the first warp with most lanes.
-static void record_access(struct run *run, struct inspect_access *access, const struct value *address, const uint8_t *mask) {
-  uint32_t best = 0, best_lanes = 0;
-  for (uint32_t warp = 0; warp * 32 < run->threads; warp++) {
-    uint32_t lanes = 0;
-    for (uint32_t t = warp * 32; t < warp * 32 + 32 && t < run->threads; t++) lanes |= (uint32_t)mask[t] << (t % 32);
-    if (__builtin_popcount(lanes) > __builtin_popcount(best_lanes)) best = warp, best_lanes = lanes;
-  }
-  if (!best_lanes || __builtin_popcount(best_lanes) <= __builtin_popcount(access->lanes)) return;
-  access->lanes = best_lanes;
-  access->is_known = true;
-  uint32_t lowest_lane = (uint32_t)__builtin_ctz(best_lanes);
-  struct cell base = value_cell(address, best * 32 + lowest_lane);
-  bool strided = false, whole = true;
-  for (uint32_t lane = 0; lane < INSPECT_WARP; lane++) {
-    if (!(best_lanes >> lane & 1)) continue;
-    struct cell cell = value_cell(address, best * 32 + lane);
-    if (cell.symbol != base.symbol || cell.symbol == SYMBOL_VARYING) {
-      access->is_known = false;
-      strided = strided || symbol_is_strided(&run->values, base.symbol, cell.symbol);
-    }
-    access->offsets[lane] = cell.c - (access->space == SPACE_SHARED ? 0 : base.c);
-    // What an object begins with is aligned; a symbol that is more than the object's address may be anything.
-    whole = whole && (cell.c % (int64_t)(access->bytes ? access->bytes : 1)) == 0;
-  }
-  bool only_base = address->base && base.symbol != SYMBOL_VARYING && (base.symbol == 0 || run->values.symbols[base.symbol].op == SYMBOL_FRESH);
-  if (!whole && only_base && access->is_known && (access->bytes & (access->bytes - 1)) == 0 && access->bytes > 1)
-    find(run, FINDING_MISALIGNED, access->range, "%s: %" PRIu32 " bytes at an offset that is no multiple of %" PRIu32, access->text, access->bytes,
-         access->bytes);
-  if (access->is_known)
-    measure_access(run, access, access->space == SPACE_SHARED ? 0 : only_base ? base.c : 0);
-  else if (strided && access->space != SPACE_SHARED)
-    find(run, FINDING_UNCOALESCED, access->range, "%s: the lanes of a warp are apart by a size that is not known here", access->text);
-}
-
-static struct shadow_word *shadow_of(struct run *run, const struct cuda_variable *variable) {
-  if (!run->shadows[variable->number]) run->shadows[variable->number] = arena_array(run->arena, struct shadow_word, MAX_SHARED_BYTES / 4);
-  return run->shadows[variable->number];
-}
-
-static void report_race(struct run *run, const struct cuda_variable *variable, struct range now, struct range before, uint32_t thread,
-                        uint32_t other, bool writes_now) {
-  const char *text = inspect_text(run->diag, now);
-  enum finding_kind kind = thread / 32 == other / 32 ? FINDING_WARP_SYNCHRONOUS : FINDING_SHARED_RACE;
-  find(run, kind, now, "%s: thread %" PRIu32 " %s a word of '%s' that thread %" PRIu32 " %s on line %" PRIu32, text, thread,
-       writes_now ? "writes" : "reads", variable->name, other, writes_now ? "accesses" : "writes", before.line);
-}
-
-static void touch_word(struct run *run, const struct cuda_variable *variable, struct shadow_word *word, uint32_t thread, bool writes,
-                       struct range range) {
-  uint32_t warp = thread / 32, block_now = run->block_barriers, warp_now = run->warp_barriers[warp];
-  if (word->writer && word->writer != thread + 1u && word->write_block == block_now) {
-    uint32_t other = word->writer - 1u;
-    if (other / 32 != warp || word->write_warp == warp_now) report_race(run, variable, range, word->write_range, thread, other, writes);
-  }
-  if (writes && word->reader && (word->many_readers || word->reader != thread + 1u) && word->read_block == block_now) {
-    uint32_t other = word->reader - 1u;
-    if (other != thread && (other / 32 != warp || word->read_warp == warp_now)) report_race(run, variable, range, word->read_range, thread, other, true);
-  }
-  if (writes) {
-    word->writer = (uint16_t)(thread + 1);
-    word->write_block = block_now, word->write_warp = warp_now, word->write_range = range;
-  } else {
-    // A reader of another warp, or another lane, is worth keeping beside the thread that writes next.
-    word->many_readers = word->reader && word->read_block == block_now && word->reader != thread + 1u;
-    word->reader = (uint16_t)(thread + 1);
-    word->read_block = block_now, word->read_warp = warp_now, word->read_range = range;
-  }
-}
-
-static void touch_shared(struct run *run, const struct value *address, uint32_t bytes, const uint8_t *mask, bool writes, struct range range) {
-  const struct cuda_variable *variable = address->base;
-  if (!variable || variable->space != SPACE_SHARED) return;
-  struct shadow_word *words = shadow_of(run, variable);
-  for (uint32_t t = 0; t < run->threads; t++) {
-    if (!mask[t]) continue;
-    struct cell cell = value_cell(address, t);
-    if (cell.symbol || cell.c < 0 || cell.c + (int64_t)bytes > MAX_SHARED_BYTES) continue;
-    for (int64_t word = cell.c / 4; word <= (cell.c + (int64_t)bytes - 1) / 4; word++) touch_word(run, variable, &words[word], t, writes, range);
-  }
-}
-
-static void access_memory(struct run *run, const struct cuda_expr *at, const struct value *address, const uint8_t *mask, bool reads, bool writes,
-                          bool is_atomic, uint32_t bytes) {
-  const struct cuda_variable *base = address->base;
-  if (is_empty(run, mask) || (base && base->space == SPACE_LOCAL)) return;
-  struct inspect_access *access = access_of(run, at->range, writes);
-  access->text = inspect_text(run->diag, at->range);
-  access->variable = base ? base->name : "?";
-  access->space = base ? base->space : SPACE_DEVICE;
-  access->reads |= reads, access->writes |= writes, access->is_atomic |= is_atomic;
-  access->bytes = bytes ? bytes : at->type.bytes;
-  if (address->flags & VALUE_OVERFLOW)
-    find(run, FINDING_OVERFLOW, address->blame, "%s: part of the index is computed in 32 bits and leaves them at the given sizes", access->text);
-  record_access(run, access, address, mask);
-  if (is_atomic) return;
-  // A read and a write of one statement: the reads of all lanes come first, so both are told apart.
-  if (reads) touch_shared(run, address, access->bytes, mask, false, at->range);
-  if (writes) touch_shared(run, address, access->bytes, mask, true, at->range);
+  list_push(run->diag->arena, findings, finding);
 }
 
 // --- Expressions
@@ -313,7 +87,8 @@ static struct value *address_of(struct run *run, const struct cuda_expr *expr, c
 }
 
 // What is read from an address: the same where the address is the same.
-static struct value *load(struct run *run, const struct value *address) {
+static struct value *load(struct run *run, const struct value *address, const uint8_t *mask) {
+  if (value_agreement(address, mask, run->threads) == AGREE_NONE) return value_varying(&run->values);
   struct value *result = value_new(&run->values, address->is_uniform);
   struct cell time = {(int64_t)run->values.fresh++, 0};
   uint32_t count = address->is_uniform ? 1 : result->is_uniform ? 0 : run->threads;
@@ -330,7 +105,7 @@ static void assign(struct run *run, const struct cuda_variable *variable, struct
 static void store(struct run *run, const struct cuda_expr *to, struct value *value, const uint8_t *mask, bool reads) {
   struct value *address = address_of(run, to, mask);
   if (address) {
-    access_memory(run, to, address, mask, reads, true, false, 0);
+    run_access(run, to, address, mask, reads, true, false, 0);
     return;
   }
   while (to->kind == EXPR_CAST || to->kind == EXPR_MEMBER) {
@@ -361,6 +136,9 @@ static struct value *apply(struct run *run, const struct cuda_expr *expr, enum c
   } else if (op >= CUDA_LT && op <= CUDA_NE) {
     type = expr->kind == EXPR_BINARY ? expr->a->type : type; // signedness of the operands
   }
+  bool is_float = type.kind == CUDA_FLOAT && !(op >= CUDA_LT && op <= CUDA_NE);
+  if (is_float && (value_agreement(a, mask, run->threads) == AGREE_NONE || value_agreement(b, mask, run->threads) == AGREE_NONE))
+    return flagged(run, value_varying(&run->values), a->flags | b->flags, a->flags ? a->blame : b->blame);
   struct value *result = value_binary(&run->values, op, a, b, type);
   if (type.kind == CUDA_FLOAT && !(op >= CUDA_LT && op <= CUDA_NE)) {
     enum agreement agreed = value_agreement(result, mask, run->threads);
@@ -395,154 +173,6 @@ static struct value **copy_variables(struct run *run) {
   return copy;
 }
 
-// --- Collectives
-
-struct mask_rule {
-  const char *name;
-  bool takes_mask, is_block, is_legacy, gives_mask;
-};
-static const struct mask_rule RULES[] = {
-    {"__shfl_sync", true, false, false, false},       {"__shfl_up_sync", true, false, false, false},
-    {"__shfl_down_sync", true, false, false, false},  {"__shfl_xor_sync", true, false, false, false},
-    {"__any_sync", true, false, false, false},        {"__all_sync", true, false, false, false},
-    {"__ballot_sync", true, false, false, true},      {"__match_any_sync", true, false, false, true},
-    {"__match_all_sync", true, false, false, true},   {"__reduce_add_sync", true, false, false, false},
-    {"__reduce_min_sync", true, false, false, false}, {"__reduce_max_sync", true, false, false, false},
-    {"__reduce_and_sync", true, false, false, false}, {"__reduce_or_sync", true, false, false, false},
-    {"__reduce_xor_sync", true, false, false, false}, {"__syncwarp", true, false, false, false},
-    {"__syncthreads", false, true, false, false},     {"__syncthreads_count", false, true, false, false},
-    {"__syncthreads_and", false, true, false, false}, {"__syncthreads_or", false, true, false, false},
-    {"__shfl", false, false, true, false},            {"__shfl_up", false, false, true, false},
-    {"__shfl_down", false, false, true, false},       {"__shfl_xor", false, false, true, false},
-    {"__any", false, false, true, false},             {"__all", false, false, true, false},
-    {"__ballot", false, false, true, true},
-};
-
-static struct inspect_collective *collective_of(struct run *run, const struct cuda_expr *call) {
-  struct list *known = &run->report->collectives;
-  for (uint32_t i = 0; i < known->count; i++) {
-    struct inspect_collective *one = list_at(known, struct inspect_collective, i);
-    if (one->range.line == call->range.line && one->range.column == call->range.column) return one;
-  }
-  struct inspect_collective *made = arena_new(run->arena, struct inspect_collective);
-  made->range = call->range;
-  made->name = call->name;
-  made->warp_count = (run->threads + 31) / 32;
-  list_push(run->arena, known, made);
-  return made;
-}
-
-// The masks of one warp's lanes that arrive.
-static void check_warp(struct run *run, struct inspect_collective *collective, const struct cuda_expr *call, const struct value *masks,
-                       const uint8_t *mask, uint32_t warp) {
-  uint32_t arrived = 0, exists = run->threads - warp * 32 >= 32 ? UINT32_MAX : (1u << (run->threads - warp * 32)) - 1;
-  for (uint32_t lane = 0; lane < 32 && warp * 32 + lane < run->threads; lane++) arrived |= (uint32_t)mask[warp * 32 + lane] << lane;
-  if (!arrived) return;
-  collective->arrived[warp] = arrived;
-  for (uint32_t lane = 0; lane < 32; lane++) {
-    if (!(arrived >> lane & 1)) continue;
-    struct cell cell = value_cell(masks, warp * 32 + lane);
-    if (cell.symbol) {
-      collective->is_known = false;
-      return;
-    }
-    uint32_t named = (uint32_t)cell.c;
-    if (lane == (uint32_t)__builtin_ctz(arrived)) collective->masks[warp] = named;
-    if (!(named >> lane & 1)) {
-      find(run, FINDING_MASK_LANE, call->range, "%s: the mask 0x%08" PRIx32 " of lane %" PRIu32 " of warp %" PRIu32 " does not name the lane itself",
-           call->name, named, lane, warp);
-    } else if (named & ~exists) {
-      find(run, FINDING_MASK_LANE, call->range, "%s: the mask 0x%08" PRIx32 " names lane %d of warp %" PRIu32 ", which a block of %" PRIu32 " threads does not have",
-           call->name, named, __builtin_ctz(named & ~exists), warp, run->threads);
-    } else if (named & ~arrived) {
-      find(run, FINDING_MASK_LANE, call->range, "%s: the mask 0x%08" PRIx32 " names lane %d of warp %" PRIu32 ", which does not execute this call", call->name,
-           named, __builtin_ctz(named & ~arrived), warp);
-    } else {
-      for (uint32_t other = 0; other < 32; other++) {
-        struct cell theirs = value_cell(masks, warp * 32 + (warp * 32 + other < run->threads ? other : lane));
-        if ((named >> other & 1) && !theirs.symbol && (uint32_t)theirs.c != named) {
-          find(run, FINDING_MASK_LANE, call->range, "%s: lanes %" PRIu32 " and %" PRIu32 " of warp %" PRIu32 " name each other by different masks", call->name, lane,
-               other, warp);
-          return;
-        }
-      }
-      continue;
-    }
-    return;
-  }
-}
-
-static void check_collective(struct run *run, const struct cuda_expr *call, const struct mask_rule *rule, const struct value *masks,
-                             const uint8_t *mask) {
-  struct inspect_collective *collective = collective_of(run, call);
-  collective->is_block = rule->is_block;
-  if (rule->is_legacy) {
-    find(run, FINDING_LEGACY, call->range, "%s has no mask", call->name);
-    return;
-  }
-  if (rule->is_block) {
-    if (run->block_differs)
-      find(run, FINDING_DIVERGENT, call->range, "%s under the condition of line %" PRIu32 ", which can differ between threads of the block", call->name,
-           run->block_differs->line);
-    else if (run->may_have_left)
-      find(run, FINDING_DIVERGENT, call->range, "%s after the return on line %" PRIu32 ", which some threads may have taken", call->name,
-           run->may_have_left->line);
-    else if (memchr(mask, 0, run->threads))
-      find(run, FINDING_DIVERGENT, call->range, "%s: only some threads of the block execute it", call->name);
-    for (uint32_t warp = 0; warp < collective->warp_count; warp++) {
-      collective->arrived[warp] = 0;
-      for (uint32_t t = warp * 32; t < warp * 32 + 32 && t < run->threads; t++) collective->arrived[warp] |= (uint32_t)mask[t] << (t % 32);
-    }
-    run->block_barriers++;
-    return;
-  }
-  if (!masks) masks = value_constant(&run->values, UINT32_MAX);
-  if (masks->flags & VALUE_ACTIVEMASK) find(run, FINDING_ACTIVEMASK, call->range, "%s: its mask comes from __activemask()", call->name);
-  if (masks->flags & VALUE_SHIFT)
-    find(run, FINDING_MASK_SHIFT, masks->blame, "the mask of %s on line %" PRIu32 " is shifted by 32 or more", call->name, call->range.line);
-  if (!(masks->flags & (VALUE_VOTE | VALUE_ACTIVEMASK))) {
-    if (run->warp_differs)
-      find(run, FINDING_DIVERGENT, call->range, "%s under the condition of line %" PRIu32 ", which can differ between lanes of a warp", call->name,
-           run->warp_differs->line);
-    else if (run->may_have_left)
-      find(run, FINDING_DIVERGENT, call->range, "%s after the return on line %" PRIu32 ", which some lanes may have taken", call->name,
-           run->may_have_left->line);
-  }
-  collective->is_known = true;
-  for (uint32_t warp = 0; warp < collective->warp_count; warp++)
-    if (!(masks->flags & (VALUE_ACTIVEMASK | VALUE_VOTE))) check_warp(run, collective, call, masks, mask, warp);
-  if (masks->flags & (VALUE_ACTIVEMASK | VALUE_VOTE)) collective->is_known = false;
-  // Any synchronising warp function orders the lanes, __syncwarp orders their memory.
-  if (strcmp(call->name, "__syncwarp") == 0)
-    for (uint32_t warp = 0; warp < collective->warp_count; warp++) {
-      uint32_t lanes = run->threads - warp * 32 < 32 ? run->threads - warp * 32 : 32;
-      run->warp_barriers[warp] += memchr(mask + warp * 32, 1, lanes) != NULL;
-    }
-}
-
-// The lanes that the lanes of warp 0 read.
-static void find_sources(struct run *run, const struct cuda_expr *call, struct value *const *operands, const uint8_t *mask) {
-  static const char *const names[] = {"__shfl_sync", "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync"};
-  struct inspect_collective *collective = collective_of(run, call);
-  int form = 0;
-  while (form < 4 && strcmp(call->name, names[form]) != 0) form++;
-  if (form == 4 || call->operand_count < 3 || collective->has_sources) return;
-  collective->has_sources = true;
-  for (int lane = 0; lane < INSPECT_WARP; lane++) {
-    collective->sources[lane] = -1;
-    if ((uint32_t)lane >= run->threads || !mask[lane]) continue;
-    struct cell offset = value_cell(operands[2], (uint32_t)lane), width = {32, 0};
-    if (call->operand_count > 3) width = value_cell(operands[3], (uint32_t)lane);
-    if (offset.symbol || width.symbol || width.c < 1 || width.c > 32) {
-      collective->has_sources = false;
-      return;
-    }
-    int first = lane / (int)width.c * (int)width.c, by = (int)(offset.c & 31);
-    int source = form == 0 ? first + by % (int)width.c : form == 1 ? lane - by : form == 2 ? lane + by : lane ^ by;
-    collective->sources[lane] = source < first || source >= first + (int)width.c ? lane : source;
-  }
-}
-
 // --- Calls
 
 static struct value *call_function(struct run *run, const struct cuda_expr *call, struct value *const *operands, const uint8_t *mask) {
@@ -568,31 +198,23 @@ static struct value *evaluate_call(struct run *run, const struct cuda_expr *call
   struct value **operands = arena_array(run->arena, struct value *, call->operand_count + 1);
   for (uint32_t i = 0; i < call->operand_count; i++) operands[i] = evaluate(run, call->operands[i], mask);
   if (!call->name) return value_varying(&run->values);
-  for (size_t i = 0; i < sizeof RULES / sizeof *RULES; i++) {
-    const struct mask_rule *rule = &RULES[i];
-    if (strcmp(rule->name, call->name) != 0) continue;
-    const struct value *masks = rule->takes_mask && call->operand_count ? operands[0] : NULL;
-    if (rule->takes_mask && call->operand_count) collective_of(run, call)->mask_text = inspect_text(run->diag, call->operands[0]->range);
-    if (!is_empty(run, mask)) check_collective(run, call, rule, masks, mask);
-    find_sources(run, call, operands, mask);
-    if (rule->is_block && strcmp(call->name, "__syncthreads") != 0) return value_unknown(&run->values);
-    return rule->gives_mask ? flagged(run, value_varying(&run->values), VALUE_VOTE, call->range) : value_varying(&run->values);
-  }
+  const struct collective_rule *rule = collective_rule_of(call->name);
+  if (rule) return run_collective(run, rule, call, operands, mask);
   if (strcmp(call->name, "__activemask") == 0) return flagged(run, value_varying(&run->values), VALUE_ACTIVEMASK, call->range);
   if (strncmp(call->name, "atomic", 6) == 0 && call->operand_count) {
-    access_memory(run, call, operands[0], mask, true, true, true, call->type.bytes);
+    run_access(run, call, operands[0], mask, true, true, true, call->type.bytes);
     return value_varying(&run->values);
   }
   static const char *const loads[] = {"__ldg", "__ldcs", "__ldcg", "__ldca", "__ldlu", "__ldcv"};
   for (size_t i = 0; i < sizeof loads / sizeof *loads; i++)
     if (strcmp(call->name, loads[i]) == 0 && call->operand_count) {
-      access_memory(run, call, operands[0], mask, true, false, false, call->type.bytes);
-      return load(run, operands[0]);
+      run_access(run, call, operands[0], mask, true, false, false, call->type.bytes);
+      return load(run, operands[0], mask);
     }
   static const char *const stores[] = {"__stcs", "__stcg", "__stwb", "__stwt"};
   for (size_t i = 0; i < sizeof stores / sizeof *stores; i++)
     if (strcmp(call->name, stores[i]) == 0 && call->operand_count > 1)
-      access_memory(run, call, operands[0], mask, false, true, false, call->operands[1]->type.bytes);
+      run_access(run, call, operands[0], mask, false, true, false, call->operands[1]->type.bytes);
   if (call->function && call->function->body) return call_function(run, call, operands, mask);
   for (uint32_t i = 0; i < call->operand_count; i++)
     if (value_agreement(operands[i], mask, run->threads) != AGREE_BLOCK) return value_varying(&run->values);
@@ -609,7 +231,7 @@ static struct value *evaluate_builtin(struct run *run, const struct cuda_expr *e
     if (block[expr->dimension] == 1) return value_constant(&run->values, 0);
     result = value_new(&run->values, false);
     for (uint32_t t = 0; t < (result->is_uniform ? 0 : run->threads); t++)
-      result->cells[t].c = expr->dimension == 0 ? t % block[0] : expr->dimension == 1 ? t / block[0] % block[1] : t / block[0] / block[1];
+      result->cells[t].c = expr->dimension == 0 ? thread_of(run, t) % block[0] : expr->dimension == 1 ? thread_of(run, t) / block[0] % block[1] : thread_of(run, t) / block[0] / block[1];
     result->is_bounded = true;
     result->hi = (int64_t)block[expr->dimension] - 1;
     return result;
@@ -686,8 +308,8 @@ static struct value *evaluate(struct run *run, const struct cuda_expr *expr, con
     if (expr->variable->type.is_array) return address_of_variable(run, expr->variable);
     if (!is_memory_object(expr->variable)) return value_of_variable(run, expr->variable);
     a = address_of_variable(run, expr->variable);
-    access_memory(run, expr, a, mask, true, false, false, 0);
-    return load(run, a);
+    run_access(run, expr, a, mask, true, false, false, 0);
+    return load(run, a, mask);
   case EXPR_UNARY: return evaluate_unary(run, expr, mask);
   case EXPR_BINARY:
     if (expr->op == CUDA_LAND || expr->op == CUDA_LOR) return evaluate_logic(run, expr, mask);
@@ -712,16 +334,16 @@ static struct value *evaluate(struct run *run, const struct cuda_expr *expr, con
   case EXPR_DEREF:
     a = address_of(run, expr, mask);
     if (expr->type.is_array || expr->type.kind == CUDA_VOID) return a; // a row of an array
-    access_memory(run, expr, a, mask, true, false, false, 0);
-    return load(run, a);
+    run_access(run, expr, a, mask, true, false, false, 0);
+    return load(run, a, mask);
   case EXPR_MEMBER:
     a = address_of(run, expr, mask);
     if (!a) {
       evaluate(run, expr->a, mask);
       return value_varying(&run->values);
     }
-    access_memory(run, expr, a, mask, true, false, false, 0);
-    return load(run, a);
+    run_access(run, expr, a, mask, true, false, false, 0);
+    return load(run, a, mask);
   case EXPR_ADDRESS:
     a = address_of(run, expr->a, mask);
     return a ? a : value_unknown(&run->values);
@@ -788,10 +410,10 @@ static struct inspect_loop *loop_of(struct run *run, const struct cuda_stmt *stm
   for (uint32_t i = 0; i < loops->count; i++)
     if (list_at(loops, struct inspect_loop, i)->range.line == stmt->range.line && list_at(loops, struct inspect_loop, i)->range.column == stmt->range.column)
       return list_at(loops, struct inspect_loop, i);
-  struct inspect_loop *loop = arena_new(run->arena, struct inspect_loop);
+  struct inspect_loop *loop = arena_new(run->diag->arena, struct inspect_loop);
   loop->range = stmt->range;
   loop->text = inspect_text(run->diag, stmt->range);
-  list_push(run->arena, loops, loop);
+  list_push(run->diag->arena, loops, loop);
   return loop;
 }
 
@@ -824,15 +446,62 @@ static void unknown_rounds(struct run *run, const struct cuda_stmt *stmt, const 
   for (uint32_t t = 0; t < run->threads; t++) mask[t] &= (uint8_t)!(run->frame->returned[t]);
 }
 
+// Whether evaluating it twice is no other than once.
+static bool is_plain(const struct cuda_expr *expr) {
+  if (expr->kind == EXPR_BINARY) return is_plain(expr->a) && is_plain(expr->b);
+  if (expr->kind == EXPR_CAST || expr->kind == EXPR_UNARY) return is_plain(expr->a);
+  return expr->kind == EXPR_INTEGER || expr->kind == EXPR_VARIABLE || expr->kind == EXPR_BUILTIN;
+}
+
+static bool changes_expr(const struct cuda_expr *expr, const struct cuda_variable *variable) {
+  if (!expr) return false;
+  if ((expr->kind == EXPR_ASSIGN || expr->kind == EXPR_STEP || expr->kind == EXPR_ADDRESS) && expr->a->kind == EXPR_VARIABLE && expr->a->variable == variable) return true;
+  for (uint32_t i = 0; i < expr->operand_count; i++)
+    if (changes_expr(expr->operands[i], variable)) return true;
+  return changes_expr(expr->a, variable) || changes_expr(expr->b, variable) || changes_expr(expr->c, variable);
+}
+
+// Whether a loop's body changes its counter, or may leave the loop.
+static bool changes(const struct cuda_stmt *stmt, const struct cuda_variable *counter) {
+  if (!stmt) return false;
+  if (stmt->kind == STMT_BREAK || stmt->kind == STMT_RETURN) return true;
+  for (uint32_t i = 0; i < stmt->stmts.count; i++)
+    if (changes(list_at(&stmt->stmts, struct cuda_stmt, i), counter)) return true;
+  return changes_expr(stmt->expr, counter) || changes_expr(stmt->step, counter) || changes(stmt->first, counter) || changes(stmt->body, counter) ||
+         changes(stmt->other, counter);
+}
+
+// The rounds of `for (..; i < END; i += STEP)` where all that is known and the same for all threads, which needs no round to be run; -1: not such a loop.
+static int64_t count_rounds(struct run *run, const struct cuda_stmt *stmt, const uint8_t *mask) {
+  const struct cuda_expr *test = stmt->expr, *step = stmt->step, *counter = test ? test->a : NULL;
+  if (!test || !step || stmt->tests_last || test->kind != EXPR_BINARY || test->op < CUDA_LT || test->op > CUDA_NE) return -1;
+  if (step->kind != EXPR_STEP && (step->kind != EXPR_ASSIGN || step->op == CUDA_NO_OP)) return -1;
+  while (counter && counter->kind == EXPR_CAST) counter = counter->a;
+  if (!counter || counter->kind != EXPR_VARIABLE || step->a->kind != EXPR_VARIABLE || step->a->variable != counter->variable) return -1;
+  if (is_memory_object(counter->variable) || counter->type.kind != CUDA_INTEGER || !is_plain(test->b) || (step->b && !is_plain(step->b))) return -1;
+  if (changes(stmt->body, counter->variable)) return -1;
+  struct value *now = value_of_variable(run, counter->variable), *end = evaluate(run, test->b, mask), *by = value_constant(&run->values, 1);
+  if (step->kind == EXPR_ASSIGN) by = evaluate(run, step->b, mask);
+  if (!now->is_uniform || !end->is_uniform || !by->is_uniform || now->cells->symbol || end->cells->symbol || by->cells->symbol) return -1;
+  int64_t at = now->cells->c, goes_on, next;
+  for (int64_t rounds = 0; rounds <= MAX_TRIPS; rounds++, at = next) {
+    if (!value_compute(test->op, at, end->cells->c, test->a->type, &goes_on) || !value_compute(step->op, at, by->cells->c, counter->type, &next)) return -1;
+    if (!goes_on) return rounds;
+    if (next == at) return -1;
+  }
+  return -1;
+}
+
 static void execute_loop(struct run *run, const struct cuda_stmt *stmt, uint8_t *mask) {
   struct inspect_loop *loop = loop_of(run, stmt);
   if (stmt->first) execute(run, stmt->first, mask);
+  int64_t counted = count_rounds(run, stmt, mask);
   uint8_t *left = arena_array(run->arena, uint8_t, run->threads), *inside = copy_mask(run, mask);
   int64_t rounds = 0;
   for (;; rounds++) {
     struct value *condition = stmt->expr && (rounds || !stmt->tests_last) ? evaluate(run, stmt->expr, inside) : NULL;
-    if ((stmt->expr && condition && !value_is_known(condition, inside, run->threads)) || !stmt->expr || rounds >= MAX_ROUNDS || run->report->is_incomplete) {
-      loop->trips = -1;
+    if ((stmt->expr && condition && !value_is_known(condition, inside, run->threads)) || !stmt->expr || rounds >= run->max_rounds || run->report->is_incomplete) {
+      loop->trips = counted;
       unknown_rounds(run, stmt, condition && value_is_known(condition, inside, run->threads) ? NULL : condition, inside);
       for (uint32_t t = 0; t < run->threads; t++) mask[t] &= left[t] | inside[t];
       return;
@@ -908,7 +577,7 @@ static void choose_block(struct kernel_report *report, const struct inspect_size
 static void collect_shared(struct run *run, const struct cuda_stmt *stmt) {
   if (!stmt) return;
   if (stmt->kind == STMT_DECLARE && stmt->variable->space == SPACE_SHARED) {
-    list_push(run->arena, &run->report->shared, stmt->variable);
+    list_push(run->diag->arena, &run->report->shared, stmt->variable);
     run->report->shared_bytes += stmt->variable->type.bytes;
   }
   for (uint32_t i = 0; i < stmt->stmts.count; i++) collect_shared(run, list_at(&stmt->stmts, struct cuda_stmt, i));
@@ -917,12 +586,23 @@ static void collect_shared(struct run *run, const struct cuda_stmt *stmt) {
   collect_shared(run, stmt->other);
 }
 
-void inspect_kernel(struct diag *diag, const struct cuda_module *module, const struct cuda_function *kernel, const struct inspect_sizes *sizes,
-                    struct kernel_report *report) {
-  struct run run = {.diag = diag, .arena = diag->arena, .sizes = sizes, .report = report, .variable_count = module->variables.count};
-  *report = (struct kernel_report){.kernel = kernel};
-  choose_block(report, sizes);
-  run.threads = report->block[0] * report->block[1] * report->block[2];
+// What is run of a block where the whole of it is too much: warps, and rounds of a loop whose rounds are known. Each is tried when the one before it was.
+static const struct {
+  uint32_t warps, rounds;
+} EXTENTS[] = {{INSPECT_MAX_WARPS, 64}, {4, 64}, {4, 8}, {2, 2}};
+
+// All warps of the block, or the first, the last and some between them.
+static void choose_warps(struct kernel_report *report, uint32_t most) {
+  report->block_warps = (report->block[0] * report->block[1] * report->block[2] + INSPECT_WARP - 1) / INSPECT_WARP;
+  report->warp_count = report->block_warps < most ? report->block_warps : most;
+  for (uint32_t w = 0; w < report->warp_count; w++)
+    report->warps[w] = report->warp_count == report->block_warps || w < report->warp_count / 2 ? w : report->block_warps - report->warp_count + w;
+}
+
+static void run_kernel(struct diag *diag, struct arena *arena, const struct cuda_module *module, const struct inspect_sizes *sizes, struct kernel_report *report) {
+  struct run run = {.diag = diag, .arena = arena, .sizes = sizes, .report = report, .variable_count = module->variables.count, .max_rounds = report->max_rounds};
+  uint32_t threads = report->block[0] * report->block[1] * report->block[2], lanes = threads % INSPECT_WARP;
+  run.threads = report->warp_count * INSPECT_WARP - (lanes ? INSPECT_WARP - lanes : 0);
   values_init(&run.values, run.arena, run.threads);
   run.variables = arena_array(run.arena, struct value *, run.variable_count + 1);
   run.shadows = arena_array(run.arena, struct shadow_word *, run.variable_count + 1);
@@ -930,11 +610,25 @@ void inspect_kernel(struct diag *diag, const struct cuda_module *module, const s
   run.frame = &frame;
   uint8_t *mask = arena_array(run.arena, uint8_t, run.threads);
   memset(mask, 1, run.threads);
-  collect_shared(&run, kernel->body);
-  execute(&run, kernel->body, mask);
+  collect_shared(&run, report->kernel->body);
+  execute(&run, report->kernel->body, mask);
   for (uint32_t i = 0; i < module->launches.count; i++) {
     const struct cuda_launch *launch = list_at(&module->launches, struct cuda_launch, i);
-    if (strcmp(launch->kernel, kernel->name) == 0)
-      find(&run, FINDING_GRID_DIMENSION, launch->range, "grid.%c of '%s' is '%s', which can pass 65535", launch->dimension, launch->kernel, launch->text);
+    if (strcmp(launch->kernel, report->kernel->name) == 0)
+      run_find(&run, FINDING_GRID_DIMENSION, launch->range, "grid.%c of '%s' is '%s', which can pass 65535", launch->dimension, launch->kernel, launch->text);
+  }
+}
+
+void inspect_kernel(struct diag *diag, const struct cuda_module *module, const struct cuda_function *kernel, const struct inspect_sizes *sizes,
+                    struct kernel_report *report) {
+  for (size_t i = 0; i < sizeof EXTENTS / sizeof *EXTENTS; i++) {
+    struct arena arena;
+    *report = (struct kernel_report){.kernel = kernel, .max_rounds = EXTENTS[i].rounds};
+    choose_block(report, sizes);
+    choose_warps(report, EXTENTS[i].warps);
+    arena_init(&arena);
+    run_kernel(diag, &arena, module, sizes, report);
+    arena_destroy(&arena);
+    if (!report->is_incomplete) break;
   }
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CELLS = 16 * 1024 * 1024 };
+enum { MAX_CELLS = 4 * 1024 * 1024 };
 
 void values_init(struct values *values, struct arena *arena, uint32_t threads) {
   *values = (struct values){.arena = arena, .threads = threads, .symbol_count = 1};
@@ -91,9 +91,22 @@ struct value *value_new(struct values *values, bool is_uniform) {
   }
   uint32_t count = is_uniform ? 1 : values->threads;
   value->is_uniform = is_uniform;
-  value->cells = arena_array(values->arena, struct cell, count);
+  value->cells = is_uniform || !values->spare ? arena_array(values->arena, struct cell, count) : values->spare;
+  if (value->cells == values->spare) memset(values->spare, 0, sizeof *values->spare * count), values->spare = NULL;
   values->cells_made += count;
   return value;
+}
+
+// One cell where all are alike, so that few values are as large as the block.
+static void shrink(struct values *values, struct value *value) {
+  if (value->is_uniform) return;
+  for (uint32_t t = 1; t < values->threads; t++)
+    if (!same(value->cells[0], value->cells[t])) return;
+  value->is_uniform = true;
+  values->cells_made -= values->threads;
+  values->spare = value->cells;
+  value->cells = arena_new(values->arena, struct cell);
+  *value->cells = *values->spare;
 }
 
 struct value *value_constant(struct values *values, int64_t c) {
@@ -125,7 +138,7 @@ static int64_t wrap(int64_t c, struct cuda_type type) {
   return type.is_signed && (low >> (bits - 1)) ? (int64_t)(low - (UINT64_C(1) << bits)) : (int64_t)low;
 }
 
-static bool compute(enum cuda_op op, int64_t a, int64_t b, struct cuda_type type, int64_t *out) {
+bool value_compute(enum cuda_op op, int64_t a, int64_t b, struct cuda_type type, int64_t *out) {
   uint64_t ua = (uint64_t)a, ub = (uint64_t)b;
   bool is_signed = type.is_signed || type.kind != CUDA_INTEGER;
   unsigned bits = type.bytes && type.bytes < 8 ? type.bytes * 8 : 64;
@@ -174,9 +187,34 @@ static struct cell scale(struct values *values, struct cell x, int64_t factor) {
   return result;
 }
 
-static struct cell combine(struct values *values, enum cuda_op op, struct cell a, struct cell b, struct cuda_type type) {
+// What a multiple of `by` is divided by it; false where the symbol is not known to be one.
+static bool divide(struct values *values, uint32_t symbol, int64_t by, uint32_t *quotient) {
+  const struct symbol known = values->symbols[symbol];
+  if (known.op == SYMBOL_SCALED && known.b.c % by == 0) {
+    *quotient = scale(values, known.a, known.b.c / by).symbol;
+    return true;
+  }
+  uint32_t a, b;
+  if (known.op != CUDA_ADD || !divide(values, known.a.symbol, by, &a) || !divide(values, known.b.symbol, by, &b)) return false;
+  *quotient = symbol_intern(values, CUDA_ADD, (struct cell){0, a < b ? a : b}, (struct cell){0, a < b ? b : a});
+  return true;
+}
+
+// x / by and x % by where x is a multiple of `by` and a known rest, neither negative, as indices are.
+static bool divide_rest(struct values *values, enum cuda_op op, struct cell x, struct cell by, struct cell *result) {
+  int64_t divisor = op == CUDA_SHR && by.c >= 0 && by.c < 31 ? INT64_C(1) << by.c : op == CUDA_AND ? by.c + 1 : by.c;
+  uint32_t quotient;
+  if ((op != CUDA_DIV && op != CUDA_REM && op != CUDA_SHR && op != CUDA_AND) || by.symbol || divisor < 1 || x.c < 0) return false;
+  if ((op == CUDA_AND && (divisor & by.c)) || !divide(values, x.symbol, divisor, &quotient)) return false;
+  *result = op == CUDA_REM || op == CUDA_AND ? (struct cell){x.c % divisor, 0} : (struct cell){x.c / divisor, quotient};
+  return true;
+}
+
+// are_apart: each thread has other operands, so that what is not known of the result has no symbol that another thread could have too.
+static struct cell combine(struct values *values, enum cuda_op op, struct cell a, struct cell b, struct cuda_type type, bool are_apart) {
   int64_t known;
-  if (!a.symbol && !b.symbol && compute(op, a.c, b.c, type, &known)) return (struct cell){known, 0};
+  struct cell divided;
+  if (!a.symbol && !b.symbol && value_compute(op, a.c, b.c, type, &known)) return (struct cell){known, 0};
   if (a.symbol == SYMBOL_VARYING || b.symbol == SYMBOL_VARYING) return (struct cell){0, SYMBOL_VARYING};
   if (op == CUDA_ADD) {
     struct cell sum = {(int64_t)((uint64_t)a.c + (uint64_t)b.c), 0};
@@ -199,9 +237,10 @@ static struct cell combine(struct values *values, enum cuda_op op, struct cell a
   if (op == CUDA_MUL && !a.symbol) return scale(values, b, a.c);
   if (op == CUDA_SHL && !b.symbol && b.c >= 0 && b.c < 62) return scale(values, a, INT64_C(1) << b.c);
   bool is_test = op == CUDA_LT || op == CUDA_LE || op == CUDA_GT || op == CUDA_GE || op == CUDA_EQ || op == CUDA_NE;
-  if (is_test && a.symbol == b.symbol && compute(op, a.c, b.c, type, &known)) return (struct cell){known, 0};
+  if (is_test && a.symbol == b.symbol && value_compute(op, a.c, b.c, type, &known)) return (struct cell){known, 0};
   if (op == CUDA_COMMA) return b;
-  return (struct cell){0, symbol_intern(values, op, a, b)};
+  if (a.symbol && divide_rest(values, op, a, b, &divided)) return divided;
+  return (struct cell){0, are_apart ? SYMBOL_VARYING : symbol_intern(values, (int)op, a, b)};
 }
 
 static void bound(struct value *result, enum cuda_op op, const struct value *a, const struct value *b) {
@@ -258,11 +297,16 @@ static void inherit(struct value *result, const struct value *a, const struct va
   result->base = a->base ? a->base : b ? b->base : NULL;
 }
 
+static bool is_varying(const struct value *value) { return value->is_uniform && value->cells->symbol == SYMBOL_VARYING; }
+
 struct value *value_binary(struct values *values, enum cuda_op op, const struct value *a, const struct value *b, struct cuda_type type) {
-  bool uniform = a->is_uniform && b->is_uniform;
+  bool uniform = (a->is_uniform && b->is_uniform) || is_varying(a) || is_varying(b);
   struct value *result = value_new(values, uniform);
   uint32_t count = is_full(result, uniform) ? 0 : uniform ? 1 : values->threads;
-  for (uint32_t t = 0; t < count; t++) result->cells[t] = combine(values, op, value_cell(a, t), value_cell(b, t), type);
+  if (is_varying(a) || is_varying(b)) result->cells->symbol = SYMBOL_VARYING, count = 0;
+  bool are_apart = count > 1 && (value_agreement(a, NULL, count) == AGREE_NONE || value_agreement(b, NULL, count) == AGREE_NONE);
+  for (uint32_t t = 0; t < count; t++) result->cells[t] = combine(values, op, value_cell(a, t), value_cell(b, t), type, are_apart);
+  shrink(values, result);
   inherit(result, a, b);
   bound(result, op, a, b);
   return result;
@@ -270,6 +314,11 @@ struct value *value_binary(struct values *values, enum cuda_op op, const struct 
 
 struct value *value_convert(struct values *values, const struct value *a, struct cuda_type type) {
   if (type.kind == CUDA_POINTER || type.kind == CUDA_RECORD || (type.kind == CUDA_INTEGER && type.bytes >= 8)) return (struct value *)a;
+  if (type.kind == CUDA_FLOAT && value_agreement(a, NULL, values->threads) == AGREE_NONE) {
+    struct value *varying = value_varying(values);
+    inherit(varying, a, NULL);
+    return varying;
+  }
   struct value *result = value_new(values, a->is_uniform);
   uint32_t count = is_full(result, a->is_uniform) ? 0 : a->is_uniform ? 1 : values->threads;
   for (uint32_t t = 0; t < count; t++) {
@@ -279,6 +328,7 @@ struct value *value_convert(struct values *values, const struct value *a, struct
     else
       result->cells[t] = (struct cell){0, symbol_intern(values, SYMBOL_CAST, x, (struct cell){0, 0})};
   }
+  shrink(values, result);
   inherit(result, a, NULL);
   result->is_bounded = a->is_bounded && type.kind == CUDA_INTEGER;
   result->lo = a->lo, result->hi = a->hi;
@@ -295,6 +345,7 @@ struct value *value_select(struct values *values, const uint8_t *mask, const str
   struct value *result = value_new(values, false);
   uint32_t count = is_full(result, false) ? 0 : values->threads;
   for (uint32_t t = 0; t < count; t++) result->cells[t] = value_cell(mask[t] ? a : b, t);
+  shrink(values, result);
   inherit(result, a, b);
   join_bounds(result, a, b);
   return result;
@@ -305,10 +356,12 @@ struct value *value_merge(struct values *values, const struct value *a, const st
   bool uniform = a->is_uniform && b->is_uniform;
   struct value *result = value_new(values, uniform);
   uint32_t count = is_full(result, uniform) ? 0 : uniform ? 1 : values->threads;
+  bool are_apart = count > 1 && (value_agreement(a, NULL, count) == AGREE_NONE || value_agreement(b, NULL, count) == AGREE_NONE);
   for (uint32_t t = 0; t < count; t++) {
     struct cell x = value_cell(a, t), y = value_cell(b, t);
-    result->cells[t] = same(x, y) ? x : (struct cell){0, symbol_intern(values, SYMBOL_MERGE, x, y)};
+    result->cells[t] = same(x, y) ? x : (struct cell){0, are_apart ? SYMBOL_VARYING : symbol_intern(values, SYMBOL_MERGE, x, y)};
   }
+  shrink(values, result);
   inherit(result, a, b);
   join_bounds(result, a, b);
   return result;
@@ -336,7 +389,7 @@ enum agreement value_agreement(const struct value *value, const uint8_t *mask, u
   const struct cell *of_block = NULL, *of_warp = NULL;
   for (uint32_t t = 0; t < threads; t++) {
     if (t % 32 == 0) of_warp = NULL;
-    if (!mask[t]) continue;
+    if (mask && !mask[t]) continue;
     const struct cell *cell = &value->cells[t];
     if (cell->symbol == SYMBOL_VARYING || (of_warp && !same(*of_warp, *cell))) return AGREE_NONE;
     if (of_block && !same(*of_block, *cell)) found = AGREE_WARP;

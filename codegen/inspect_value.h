@@ -46,6 +46,7 @@ struct values {
   uint32_t *buckets, bucket_count;
   uint64_t fresh;
   size_t cells_made;
+  struct cell *spare; // for a thread each, not in use; NULL: none
   bool is_full; // over a limit: new values are VARYING, and nothing should be concluded from them
 };
 
@@ -66,6 +67,8 @@ static inline struct cell value_cell(const struct value *value, uint32_t thread)
 // a op b for every thread, in an integer type of `bytes` (0: no wrap).
 struct value *value_binary(struct values *values, enum cuda_op op, const struct value *a, const struct value *b,
                            struct cuda_type type);
+// The same for two numbers. False where the result is not defined.
+bool value_compute(enum cuda_op op, int64_t a, int64_t b, struct cuda_type type, int64_t *out);
 struct value *value_convert(struct values *values, const struct value *a, struct cuda_type type);
 // `a` where the mask is set, `b` elsewhere.
 struct value *value_select(struct values *values, const uint8_t *mask, const struct value *a, const struct value *b);
@@ -75,6 +78,7 @@ struct value *value_merge(struct values *values, const struct value *a, const st
 struct value *value_repeat(struct values *values, const struct value *before, const struct value *after);
 
 enum agreement { AGREE_BLOCK, AGREE_WARP, AGREE_NONE }; // the threads of the mask have one value: all, a warp's, no
+// A mask of NULL is all threads.
 enum agreement value_agreement(const struct value *value, const uint8_t *mask, uint32_t threads);
 // Whether it is known for all threads of the mask.
 bool value_is_known(const struct value *value, const uint8_t *mask, uint32_t threads);
