@@ -8,7 +8,7 @@
 #include "compiler/run_cuda.h"
 #include "compiler/run_element.h"
 #include "compiler/run_sim.h"
-#include "compiler/run_twin.h"
+#include "compiler/run_again.h"
 #include "compiler/run_verify.h"
 #include "compiler/run_workspace.h"
 
@@ -37,7 +37,9 @@ static const char HELP[] =
     "  --twin FILE.ptx         run this code too, with the program's launch plan: what nvcc\n"
     "                          makes of the CUDA of --emit=cuda; its outputs must be the same\n"
     "                          bit for bit\n"
-    "  --seed N                orders of blocks, warps and lanes in the simulator\n"
+    "  --seed N                which order of blocks, warps and lanes the simulator takes\n"
+    "  --seeds N               run under N orders, those of --seed and after it; the outputs\n"
+    "                          must be the same bit for bit\n"
     "  --jobs N                host threads of the simulator\n"
     "  --stats[=json]          print what the simulator counted\n"
     "  --batch=FILE            run many: each line of FILE (- is standard input) has the arguments\n"
@@ -64,6 +66,7 @@ struct run {
   struct run_options common;
   enum device device;
   bool checks;
+  int64_t seeds;    // orders of the simulator to run under
   const char *twin; // path of --twin, or NULL
   bool is_twin;     // it is what runs
   struct run_workspace workspace; // of the launches
@@ -95,6 +98,8 @@ static bool take_option(struct run *run, int argc, char **argv, int *at) {
     program_refuse(&run->program, ERROR_USAGE, "--batch stands on the command line itself, not in a file of arguments");
   } else if (run_take_value(c, "--twin", argc, argv, at, &value)) {
     run->twin = value;
+  } else if (run_take_value(c, "--seeds", argc, argv, at, &value)) {
+    if (value) run_parse_integer(c, "--seeds", value, 1, 1000000, &run->seeds);
   } else if (run_take_flag("--check", argc, argv, at)) {
     run->checks = true;
   } else {
@@ -121,9 +126,10 @@ static bool parse_command_line(struct run *run, int argc, char **argv) {
            "options that only "
            "print are for redc alone; see redc run --help");
   options_check_one_target(&run->program.options);
-  if (run->twin && run->device == DEVICE_AUTO) run->device = DEVICE_SIM;
-  if (run->twin && run->device != DEVICE_SIM)
-    program_refuse(&run->program, ERROR_USAGE, "--twin is for the simulator: --device=sim");
+  const char *simulated = run->twin ? "--twin" : run->seeds > 1 ? "--seeds" : NULL;
+  if (simulated && run->device == DEVICE_AUTO) run->device = DEVICE_SIM;
+  if (simulated && run->device != DEVICE_SIM)
+    program_refuse(&run->program, ERROR_USAGE, "%s is for the simulator: --device=sim", simulated);
   if (!run->program.options.inputs.count) program_refuse(&run->program, ERROR_USAGE, "redc run needs a program; see redc run --help");
   for (uint32_t i = 0; i < run->program.sizes.count; i++)
     arguments_add_size(&run->program.arguments, list_at(&run->program.sizes, const char, i));
@@ -178,8 +184,8 @@ static bool launch_all(struct run *run, struct simulation *simulation, struct pl
 }
 
 // The PTX that was emitted, or another one, under the plan of the one that was emitted, in the simulator.
-static bool simulate(struct run *run, struct simulation *simulation, const struct text *ptx,
-                     const struct text *code, const char *name) {
+static bool simulate(struct run *run, struct simulation *simulation, const struct run_options *order,
+                     const struct text *ptx, const struct text *code, const char *name) {
   char error[512];
   struct plan plan;
   plan_init(&plan);
@@ -187,7 +193,7 @@ static bool simulate(struct run *run, struct simulation *simulation, const struc
     diag_internal(&run->program.c.diag, "plan", nowhere, "%s", error);
     return false;
   }
-  bool ok = simulation_begin(simulation, &run->program.c, code->data, code->length, name, &run->common);
+  bool ok = simulation_begin(simulation, &run->program.c, code->data, code->length, name, order);
   uint64_t *addresses = arena_array(&run->program.c.arena, uint64_t, run->program.kernel->tensors.count + 1);
   for (uint32_t t = 0; ok && t < run->program.kernel->tensors.count; t++) {
     const struct tensor_argument *tensor = &run->program.arguments.tensors[t];
@@ -250,28 +256,48 @@ static bool check_canaries(struct run *run) {
   return ok;
 }
 
-static bool simulate_code(struct run *run, const struct text *ptx, const struct text *code, const char *name) {
+static bool simulate_order(struct run *run, const struct run_options *order, const struct text *ptx, const struct text *code, const char *name) {
   struct simulation simulation = {0};
-  bool ok = simulate(run, &simulation, ptx, code, name);
+  bool ok = simulate(run, &simulation, order, ptx, code, name);
   if (simulation.finding_total)
     program_refuse(&run->program, ERROR_FINDINGS, "the simulator found %" PRIu64 " faults in kernel '%s'",
-           simulation.finding_total, run->program.kernel->name);
+                   simulation.finding_total, run->program.kernel->name);
   text_append(&run->program.printed, simulation.printed.data, simulation.printed.length);
   simulation_end(&simulation);
+  return ok && check_canaries(run);
+}
+
+// Under every order that was asked for; the statistics are the first one's.
+static bool simulate_code(struct run *run, const struct text *ptx, const struct text *code, const char *name) {
+  struct kernel_arguments *arguments = &run->program.arguments;
+  struct run_options order = run->common;
+  if (run->seeds == 1) return simulate_order(run, &order, ptx, code, name);
+  struct kept_bytes *before = bytes_keep(arguments), *first = NULL;
+  bool ok = before && simulate_order(run, &order, ptx, code, name) && (first = bytes_keep(arguments));
+  const char *first_name = arena_printf(&run->program.c.arena, "seed %" PRIu64, order.seed);
+  order.stats = STATS_NONE;
+  for (int64_t i = 1; ok && i < run->seeds; i++) {
+    order.seed++;
+    bytes_restore(arguments, before);
+    ok = simulate_order(run, &order, ptx, code, name);
+    if (ok && !bytes_agree(arguments, first, first_name))
+      ok = program_refuse(&run->program, ERROR_DIFFERENCE, "seed %" PRIu64 " gives other outputs than %s", order.seed, first_name);
+  }
+  bytes_free(before);
+  bytes_free(first);
   return ok;
 }
 
 // What the code of --twin makes of the arguments, which are then as before; NULL after an error.
-static struct twin_bytes *run_twin(struct run *run, const struct text *ptx) {
+static struct kept_bytes *run_twin(struct run *run, const struct text *ptx) {
   struct text code = {0};
-  struct twin_bytes *before = twin_keep(&run->program.arguments), *after = NULL;
+  struct kept_bytes *before = bytes_keep(&run->program.arguments), *after = NULL;
   run->is_twin = true;
-  if (before && input_read(&run->program.c.diag, run->twin, &code) && simulate_code(run, ptx, &code, input_name(run->twin)) &&
-      check_canaries(run))
-    after = twin_keep(&run->program.arguments);
+  if (before && input_read(&run->program.c.diag, run->twin, &code) && simulate_code(run, ptx, &code, input_name(run->twin)))
+    after = bytes_keep(&run->program.arguments);
   run->is_twin = false;
-  if (before) twin_restore(&run->program.arguments, before);
-  twin_free(before);
+  if (before) bytes_restore(&run->program.arguments, before);
+  bytes_free(before);
   text_free(&code);
   return after;
 }
@@ -300,11 +326,11 @@ static bool run_on_device(struct run *run) {
   const char *name =
       arena_printf(&run->program.c.arena, "%s.ptx", input_name(list_at(&run->program.options.inputs, const char, 0)));
   bool ok = program_compile(&run->program, NULL, false, &ptx);
-  struct twin_bytes *twin = NULL;
+  struct kept_bytes *twin = NULL;
   if (ok && run->twin) ok = (twin = run_twin(run, &ptx)) != NULL;
   ok = ok && simulate_code(run, &ptx, &ptx, name);
-  if (ok && twin) ok = twin_agrees(&run->program.arguments, twin, run->twin);
-  twin_free(twin);
+  if (ok && twin) ok = bytes_agree(&run->program.arguments, twin, run->twin);
+  bytes_free(twin);
   text_free(&ptx);
   return ok;
 }
@@ -372,7 +398,7 @@ static bool run_kernel(struct run *run) {
 }
 
 static int run_one(int argc, char **argv, struct batch_session *session) {
-  struct run run = {.device = DEVICE_AUTO, .session = session};
+  struct run run = {.device = DEVICE_AUTO, .seeds = 1, .session = session};
   if (session) run.common.jobs = 1; // the cases of a batch are what runs side by side
   int status = EXIT_USAGE;
   program_init(&run.program);

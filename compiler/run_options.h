@@ -7,7 +7,7 @@
 enum stats { STATS_NONE, STATS_TEXT, STATS_JSON };
 struct run_options {
   struct list args, outs, prints; // const char *
-  uint64_t seed;
+  uint64_t seed;  // of the first order
   uint32_t jobs; // 0: all processors
   enum stats stats;
   const char *entry; // NULL: not given

@@ -382,7 +382,7 @@ def main():
     parser.add_argument('--update', action='store_true', help='rewrite stdout, stderr, exit and output sections')
     parser.add_argument('--only', metavar='TEXT', help='only the cases with TEXT in the title')
     parser.add_argument('--llvm', default='19', help='the LLVM version that redc was built with')
-    parser.add_argument('--timeout', type=float, default=20, metavar='S', help='seconds a case may take')
+    parser.add_argument('--timeout', type=float, default=90, metavar='S', help='seconds a case may take')
     parser.add_argument('-j', '--jobs', type=int, default=2)
     options = parser.parse_args()
     options.redc = os.path.abspath(options.redc)

@@ -1,4 +1,4 @@
-#include "compiler/run_twin.h"
+#include "compiler/run_again.h"
 
 #include "compiler/run_element.h"
 
@@ -9,14 +9,14 @@
 
 static const struct range nowhere;
 
-struct twin_bytes {
+struct kept_bytes {
   uint32_t count;
   uint8_t *of[]; // a tensor each
 };
 
-struct twin_bytes *twin_keep(struct kernel_arguments *a) {
+struct kept_bytes *bytes_keep(struct kernel_arguments *a) {
   uint32_t count = a->kernel->tensors.count;
-  struct twin_bytes *bytes = calloc(1, sizeof *bytes + count * sizeof *bytes->of);
+  struct kept_bytes *bytes = calloc(1, sizeof *bytes + count * sizeof *bytes->of);
   bool ok = bytes != NULL;
   for (uint32_t t = 0; ok && t < count; t++) {
     const struct buffer *buffer = &a->tensors[t].buffer;
@@ -27,11 +27,11 @@ struct twin_bytes *twin_keep(struct kernel_arguments *a) {
   }
   if (ok) return bytes;
   diag_error(&a->c->diag, ERROR_FILE, nowhere, "there is no memory for a copy of the arguments");
-  twin_free(bytes);
+  bytes_free(bytes);
   return NULL;
 }
 
-void twin_restore(struct kernel_arguments *a, const struct twin_bytes *bytes) {
+void bytes_restore(struct kernel_arguments *a, const struct kept_bytes *bytes) {
   for (uint32_t t = 0; t < bytes->count; t++)
     memcpy(a->tensors[t].buffer.memory, bytes->of[t], a->tensors[t].buffer.memory_bytes);
 }
@@ -60,14 +60,14 @@ static bool tensor_agrees(struct kernel_arguments *a, uint32_t t, const uint8_t 
   return true;
 }
 
-bool twin_agrees(struct kernel_arguments *a, const struct twin_bytes *bytes, const char *name) {
+bool bytes_agree(struct kernel_arguments *a, const struct kept_bytes *bytes, const char *name) {
   bool ok = true;
   for (uint32_t t = 0; t < bytes->count; t++)
     if (list_at(&a->kernel->tensors, struct ir_mem, t)->is_output) ok &= tensor_agrees(a, t, bytes->of[t], name);
   return ok;
 }
 
-void twin_free(struct twin_bytes *bytes) {
+void bytes_free(struct kept_bytes *bytes) {
   for (uint32_t t = 0; bytes && t < bytes->count; t++) free(bytes->of[t]);
   free(bytes);
 }
