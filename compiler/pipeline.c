@@ -223,19 +223,6 @@ static bool finish_pass(struct compilation *c, const char *pass, bool worked, ui
   return c->diag.error_count == errors;
 }
 
-bool compilation_check(struct compilation *c) {
-  if (c->reads_ir) return true;
-  if (!c->ast.kernels.count) {
-    diag_error(&c->diag, ERROR_NOTHING, nowhere, "the input has no kernel");
-    return false;
-  }
-  struct pass_context context = make_context(c);
-  uint32_t errors = c->diag.error_count;
-  double start = pipeline_now();
-  c->running = CHECK;
-  return finish_pass(c, CHECK, pass_check(&context, &c->ast), errors, start);
-}
-
 // One pass over every entry. An entry that fails does not keep the others from being tried, so that all
 // errors are reported.
 static bool run_pass(struct compilation *c, const struct pass *pass) {
@@ -256,6 +243,23 @@ static bool run_pass(struct compilation *c, const struct pass *pass) {
     }
   }
   return finish_pass(c, pass->name, worked, errors, start);
+}
+
+bool compilation_check(struct compilation *c) {
+  if (c->reads_ir) return true;
+  if (!c->ast.kernels.count) {
+    diag_error(&c->diag, ERROR_NOTHING, nowhere, "the input has no kernel");
+    return false;
+  }
+  struct pass_context context = make_context(c);
+  uint32_t errors = c->diag.error_count;
+  double start = pipeline_now();
+  c->running = CHECK;
+  if (finish_pass(c, CHECK, pass_check(&context, &c->ast), errors, start)) return true;
+  // The kernels that are right may have schedules that are not: all errors are reported at once.
+  for (const struct pass *pass = pass_table; !c->diag.internal && pass->name; pass++)
+    if (strcmp(pass->name, "schedule") == 0) run_pass(c, pass);
+  return false;
 }
 
 static bool lower(struct compilation *c) {
