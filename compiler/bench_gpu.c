@@ -24,8 +24,8 @@ static bool give_workspace(struct cuda_run *run, struct gpu_kernel *kernel) {
   return true;
 }
 
-bool gpu_kernel_load(struct cuda_run *run, struct gpu_kernel *kernel, const struct text *ptx, const char *name,
-                     const struct plan_input *input) {
+bool gpu_kernel_load(struct cuda_run *run, struct gpu_kernel *kernel, const struct text *ptx,
+                     const char *name, const struct plan_input *input) {
   char error[512];
   memset(kernel, 0, sizeof *kernel);
   kernel->result = arena_new(&run->c->arena, struct plan_result);
@@ -36,7 +36,8 @@ bool gpu_kernel_load(struct cuda_run *run, struct gpu_kernel *kernel, const stru
   }
   const struct plan_kernel *found = plan_find(&kernel->plan, name);
   if (!found || plan_evaluate(found, input, kernel->result) != PLAN_OK) {
-    diag_error(&run->c->diag, ERROR_ARGUMENT, nowhere, "%s", found ? kernel->result->message : "the plan has no such kernel");
+    diag_error(&run->c->diag, ERROR_ARGUMENT, nowhere, "%s",
+               found ? kernel->result->message : "the plan has no such kernel");
     return false;
   }
   cu_module before = run->module;
@@ -47,7 +48,8 @@ bool gpu_kernel_load(struct cuda_run *run, struct gpu_kernel *kernel, const stru
   for (uint32_t i = 0; i < kernel->result->launch_count; i++) {
     const struct plan_launch_value *launch = &kernel->result->launches[i];
     CALL(run, module_function, &kernel->functions[i], kernel->module, launch->launch->function);
-    if (launch->shared > STATIC_LIMIT) CALL(run, function_set, kernel->functions[i], CU_FUNCTION_DYNAMIC_SHARED, (int)launch->shared);
+    if (launch->shared > STATIC_LIMIT)
+      CALL(run, function_set, kernel->functions[i], CU_FUNCTION_DYNAMIC_SHARED, (int)launch->shared);
   }
   return true;
 }
@@ -56,7 +58,8 @@ bool gpu_kernel_start(struct cuda_run *run, struct gpu_kernel *kernel) {
   for (uint32_t i = 0; i < kernel->result->launch_count; i++) {
     const struct plan_launch_value *launch = &kernel->result->launches[i];
     void *parameters[PLAN_MAX_ARGUMENTS + 1];
-    for (uint32_t k = 0; k < launch->launch->argument_count; k++) parameters[k] = (void *)(uintptr_t)&launch->arguments[k];
+    for (uint32_t k = 0; k < launch->launch->argument_count; k++)
+      parameters[k] = (void *)(uintptr_t)&launch->arguments[k];
     cu_result error = driver_launch(run->driver, kernel->functions[i], launch, NULL, parameters);
     if (error) return cuda_run_fail(run, "launch", error);
   }
@@ -73,8 +76,10 @@ void gpu_kernel_free(struct cuda_run *run, struct gpu_kernel *kernel) {
 
 // --- Kernels of our own
 
-static const char READ[] = "kernel read(X: f32[r, c]) -> (S: f32[r]) { for i in r { S[i] = sum(j in c) X[i, j]; } }\n";
-static const char COPY[] = "kernel copy(X: f32[r, c]) -> (S: f32[r, c]) { for i in r, j in c { S[i, j] = X[i, j]; } }\n";
+static const char READ[] =
+    "kernel read(X: f32[r, c]) -> (S: f32[r]) { for i in r { S[i] = sum(j in c) X[i, j]; } }\n";
+static const char COPY[] =
+    "kernel copy(X: f32[r, c]) -> (S: f32[r, c]) { for i in r, j in c { S[i, j] = X[i, j]; } }\n";
 
 static void define(struct compilation *c, const char *name, int64_t value) {
   struct define *d = arena_new(&c->arena, struct define);
@@ -82,8 +87,8 @@ static void define(struct compilation *c, const char *name, int64_t value) {
   list_push(&c->arena, &c->options.defines, d);
 }
 
-bool gpu_kernel_own(struct cuda_run *run, struct gpu_kernel *kernel, const char *name, int64_t rows, int64_t row,
-                    cu_pointer from, cu_pointer to) {
+bool gpu_kernel_own(struct cuda_run *run, struct gpu_kernel *kernel, const char *name, int64_t rows,
+                    int64_t row, cu_pointer from, cu_pointer to) {
   const char *text = strcmp(name, "read") == 0 ? READ : COPY;
   struct compilation code;
   struct text ptx = {0};
@@ -91,10 +96,13 @@ bool gpu_kernel_own(struct cuda_run *run, struct gpu_kernel *kernel, const char 
   code.options.target = run->c->options.target;
   define(&code, "r", rows);
   define(&code, "c", row);
-  bool ok = compilation_parse_text(&code, name, text, strlen(text)) && compilation_lower(&code) && compilation_emit(&code, EMIT_PTX, &ptx);
-  if (!ok) diag_internal(&run->c->diag, "bench", nowhere, "the kernel '%s' of redc bench does not compile", name);
+  bool ok = compilation_parse_text(&code, name, text, strlen(text)) && compilation_lower(&code) &&
+            compilation_emit(&code, EMIT_PTX, &ptx);
+  if (!ok)
+    diag_internal(&run->c->diag, "bench", nowhere, "the kernel '%s' of redc bench does not compile", name);
   int64_t dims[] = {rows, row}, sizes[] = {rows, row};
-  struct plan_tensor_value tensors[] = {{PLAN_F32, 2, dims, NULL, from}, {PLAN_F32, strcmp(name, "read") == 0 ? 1 : 2, dims, NULL, to}};
+  struct plan_tensor_value tensors[] = {{PLAN_F32, 2, dims, NULL, from},
+                                        {PLAN_F32, strcmp(name, "read") == 0 ? 1 : 2, dims, NULL, to}};
   const struct target *target = code.options.target;
   struct plan_input input = {tensors, NULL, sizes, {run->multiprocessors, target->sm, target->shared_limit}};
   ok = ok && gpu_kernel_load(run, kernel, &ptx, name, &input);
@@ -114,7 +122,9 @@ bool gpu_clock_begin(struct cuda_run *run, struct gpu_clock *clock) {
   if (rows) {
     CALL(run, alloc, &clock->memory, (size_t)(clock->bytes + rows * 4));
     CALL(run, fill, clock->memory, 0, (size_t)clock->bytes, NULL);
-    if (!gpu_kernel_own(run, &clock->flush, "read", rows, FLUSH_ROW, clock->memory, clock->memory + (uint64_t)clock->bytes)) return false;
+    if (!gpu_kernel_own(run, &clock->flush, "read", rows, FLUSH_ROW, clock->memory,
+                        clock->memory + (uint64_t)clock->bytes))
+      return false;
   }
   CALL(run, event_create, &clock->begin, 0);
   CALL(run, event_create, &clock->end, 0);
@@ -129,7 +139,8 @@ void gpu_clock_end(struct cuda_run *run, struct gpu_clock *clock) {
   memset(clock, 0, sizeof *clock);
 }
 
-static bool time_once(struct cuda_run *run, struct gpu_clock *clock, struct gpu_kernel *kernel, double *microseconds) {
+static bool time_once(struct cuda_run *run, struct gpu_clock *clock, struct gpu_kernel *kernel,
+                      double *microseconds) {
   float milliseconds = 0;
   if (clock->memory && !gpu_kernel_start(run, &clock->flush)) return false;
   CALL(run, event_record, clock->begin, NULL);
@@ -141,8 +152,8 @@ static bool time_once(struct cuda_run *run, struct gpu_clock *clock, struct gpu_
   return true;
 }
 
-bool gpu_time(struct cuda_run *run, struct gpu_clock *clock, struct gpu_kernel *const *kernels, uint32_t count,
-              uint32_t rounds) {
+bool gpu_time(struct cuda_run *run, struct gpu_clock *clock, struct gpu_kernel *const *kernels,
+              uint32_t count, uint32_t rounds) {
   for (uint32_t k = 0; k < count; k++) {
     free(kernels[k]->times);
     kernels[k]->times = calloc(rounds + 1, sizeof *kernels[k]->times);

@@ -94,9 +94,8 @@ static void keep_kernel(struct ir_module *module, const char *name) {
       list_remove(&module->kernels, i);
 }
 
-// Compiles to PTX; `exact`: with every size of the kernel fixed.
-static bool compile(struct run_program *program, struct compilation *code, const char *schedules, bool exact,
-                    struct text *ptx) {
+// A compilation of the same program under the same options. `schedules`: parsed first, or NULL; `exact`: with every size of the kernel fixed.
+static bool parse_again(struct run_program *program, struct compilation *code, const char *schedules, bool exact) {
   compilation_init(code);
   code->options = program->c.options;
   code->verify_each = program->c.verify_each;
@@ -107,18 +106,30 @@ static bool compile(struct run_program *program, struct compilation *code, const
     const struct ir_var *size = list_at(&program->kernel->sizes, struct ir_var, i);
     if (size->constant || (size->inferred && size->inferred->op == OP_STRIDE)) continue;
     struct define *define = arena_new(&code->arena, struct define);
-    *define = (struct define){.name = size->label ? size->label : size->name,
-                              .integer = program->arguments.sizes[i]};
+    *define = (struct define){.name = size->label ? size->label : size->name, .integer = program->arguments.sizes[i]};
     list_push(&code->arena, &code->options.defines, define);
   }
   bool ok = !schedules || compilation_parse_text(code, "schedules", schedules, strlen(schedules));
   for (uint32_t i = 0; ok && i < program->options.inputs.count; i++)
-    ok = compilation_parse_text(code, input_name(list_at(&program->options.inputs, const char, i)),
-                                program->texts[i].data ? program->texts[i].data : "",
+    ok = compilation_parse_text(code, input_name(list_at(&program->options.inputs, const char, i)), program->texts[i].data ? program->texts[i].data : "",
                                 program->texts[i].length);
-  ok = ok && compilation_check(code);
-  if (ok) keep_kernel(&code->module, program->kernel->name);
-  return ok && compilation_lower(code) && compilation_emit(code, EMIT_PTX, ptx);
+  return ok;
+}
+
+static bool compile(struct run_program *program, struct compilation *code, const char *schedules, bool exact, struct text *ptx) {
+  if (!parse_again(program, code, schedules, exact) || !compilation_check(code)) return false;
+  keep_kernel(&code->module, program->kernel->name);
+  return compilation_lower(code) && compilation_emit(code, EMIT_PTX, ptx);
+}
+
+bool program_own_schedules(struct run_program *program, struct text *out) {
+  struct compilation code;
+  bool ok = parse_again(program, &code, NULL, false);
+  code.schedules = out;
+  code.options.schedule = "auto"; // those of the program are left out
+  ok = ok && compilation_check(&code);
+  compilation_destroy(&code);
+  return ok;
 }
 
 bool program_compile(struct run_program *program, const char *schedules, bool is_quiet, struct text *ptx) {

@@ -33,6 +33,8 @@ bool program_find_kernel(struct run_program *program, const char *verb);
 // PTX of the kernel; sizes are fixed only where a schedule needs it. `schedules`: text parsed in front of the
 // program, or NULL. Prints the diagnostics of the compilation unless `is_quiet`.
 bool program_compile(struct run_program *program, const char *schedules, bool is_quiet, struct text *ptx);
+// Appends the compiler's own schedules of the program's kernels, as text.
+bool program_own_schedules(struct run_program *program, struct text *out);
 // What the plan evaluates: the buffers at their addresses on the device.
 void program_plan_input(struct run_program *program, const uint64_t *addresses, struct plan_input *input);
 // What no device may be asked for.

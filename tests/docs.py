@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests what docs/language.md, docs/allreduce.md and README.md show.
+"""Tests what docs/language.md, docs/allreduce.md, docs/tuning.md and README.md show.
 
 A fenced block whose first word is `red` is a program. What follows on that line says what becomes of it:
 
@@ -22,7 +22,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-FILES = ('docs/language.md', 'docs/allreduce.md', 'README.md')
+FILES = ('docs/language.md', 'docs/allreduce.md', 'docs/tuning.md', 'README.md')
 
 
 def read(name):
