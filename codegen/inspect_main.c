@@ -13,7 +13,7 @@ static const char HELP[] =
     "Usage: redc inspect [options] FILE...\n"
     "Say what kernels do: masks of warp functions, coalescing and bank conflicts of\n"
     "every access, loops, and what is wrong. FILE is a program (.red), CUDA source\n"
-    "(.cu, also - for standard input) or PTX (.ptx).\n\n"
+    "(.cu) or PTX (.ptx); - is standard input, CUDA or PTX.\n\n"
     "  --json                  one JSON object a file\n"
     "  --html                  (.red) one page with the program, its passes, CUDA and PTX side by\n"
     "                          side; needs no network\n"

@@ -19,7 +19,7 @@ struct inspect {
   struct options options;
   struct list files;   // const char *, all of one kind
   struct list passed;  // char *: arguments for redc-clang, without files
-  const char *output;
+  const char *output, *kernel;
   bool json, html, warnings_are_errors, has_block, wants_help;
   struct text out;
 };
@@ -74,9 +74,11 @@ static bool parse(struct inspect *inspect, int argc, char **argv) {
       inspect->has_block = true;
       continue;
     }
-    if (take_value(inspect, "--grid", argc, argv, &at, NULL) || take_value(inspect, "--value", argc, argv, &at, NULL) ||
-        take_value(inspect, "--kernel", argc, argv, &at, NULL))
+    if (take_value(inspect, "--grid", argc, argv, &at, NULL) || take_value(inspect, "--value", argc, argv, &at, NULL)) continue;
+    if (take_value(inspect, "--kernel", argc, argv, &at, &inspect->kernel)) {
+      if (inspect->kernel) pass_on(inspect, arena_printf(&c->arena, "--kernel=%s", inspect->kernel));
       continue;
+    }
     if (strcmp(argument, "--json") == 0 || strcmp(argument, "--html") == 0 || strcmp(argument, "--help") == 0 || strcmp(argument, "-Werror") == 0) {
       inspect->json |= argument[2] == 'j';
       inspect->html |= argument[2] == 'h' && argument[3] == 't';
@@ -168,20 +170,21 @@ static bool write_temporary(struct compilation *c, const struct text *code, char
   return !error;
 }
 
-// --registers=NAME=N for every entry, where ptxas is found and takes the PTX.
-static void registers_of(struct compilation *c, const struct text *ptx, struct list *arguments) {
+// The registers of every entry (struct inspect_registers), where ptxas is found and takes the PTX.
+static void registers_of(struct compilation *c, const struct text *ptx, const char *target, struct list *registers) {
   char path[] = "/tmp/red-XXXXXX.ptx";
   const char *ptxas = tool_find(&c->arena, "ptxas");
   struct text said = {0};
   if (!ptxas || !write_temporary(c, ptx, path)) return;
-  char *command[] = {(char *)(uintptr_t)ptxas, "-v", arena_printf(&c->arena, "-arch=%s", c->options.target->name), "-o", "/dev/null", path, NULL};
+  char *command[] = {(char *)(uintptr_t)ptxas, "-v", arena_printf(&c->arena, "-arch=%s", target), "-o", "/dev/null", path, NULL};
   bool ok = tool_run(command, &said) == 0 && said.data;
   for (const char *at = ok ? said.data : ""; (at = strstr(at, "Compiling entry function '"));) {
     at += strlen("Compiling entry function '");
     const char *used = strstr(at, "Used ");
     if (!used) break;
-    list_push(&c->arena, arguments,
-              arena_printf(&c->arena, "--registers=%.*s=%ld", (int)strcspn(at, "'"), at, strtol(used + strlen("Used "), NULL, 10)));
+    struct inspect_registers *made = arena_new(&c->arena, struct inspect_registers);
+    *made = (struct inspect_registers){arena_strndup(&c->arena, at, strcspn(at, "'")), (int)strtol(used + strlen("Used "), NULL, 10)};
+    list_push(&c->arena, registers, made);
   }
   unlink(path);
   text_free(&said);
@@ -191,7 +194,7 @@ static int inspect_program(struct inspect *inspect) {
   struct compilation *c = compilation_of(inspect);
   struct inspect_page page = {.title = list_at(&inspect->files, const char, 0)};
   struct text ptx = {0}, cuda = {0}, report = {0};
-  struct list lines = {0}, blocks = {0}, arguments = {0};
+  struct list lines = {0}, blocks = {0}, arguments = {0}, registers = {0};
   char path[] = "/tmp/red-XXXXXX.cu";
   int status = EXIT_USER;
   c->wants_explain = true;
@@ -201,7 +204,11 @@ static int inspect_program(struct inspect *inspect) {
   ok = ok && write_temporary(c, &cuda, path);
   if (ok) {
     if (!inspect->has_block) list_append(&c->arena, &arguments, &blocks);
-    registers_of(c, &ptx, &arguments);
+    registers_of(c, &ptx, c->options.target->name, &registers);
+    for (uint32_t i = 0; i < registers.count; i++) {
+      const struct inspect_registers *one = list_at(&registers, struct inspect_registers, i);
+      list_push(&c->arena, &arguments, arena_printf(&c->arena, "--registers=%s=%d", one->entry, one->count));
+    }
     const char *name = arena_printf(&c->arena, "%s.cu", page.title);
     status = run_clang(inspect, path, name, &arguments, inspect->html || inspect->json, inspect->html ? &report : &inspect->out);
     unlink(path);
@@ -221,22 +228,54 @@ static int inspect_program(struct inspect *inspect) {
 
 // --- Code
 
+static bool is_ptx(const char *path, const struct text *text) {
+  static const char version[] = ".version ";
+  const char *at = text->data ? text->data : "";
+  if (strcmp(path, "-") != 0) return ends(path, ".ptx");
+  at = strstr(at, version); // standard input has no suffix
+  return at && (at == text->data || at[-1] == '\n');
+}
+
+static int inspect_one_ptx(struct inspect *inspect, const char *path, const struct text *text) {
+  static const char directive[] = ".target ";
+  struct compilation *c = compilation_of(inspect);
+  struct list registers = {0};
+  const char *data = text->data ? text->data : "", *target = strstr(data, directive);
+  uint32_t file = diag_add_source(&c->diag, input_name(path), arena_strndup(&c->arena, data, text->length), text->length);
+  if (!input_is_text(&c->diag, file)) return EXIT_USER;
+  if (target) {
+    target += strlen(directive);
+    registers_of(c, text, arena_strndup(&c->arena, target, strspn(target, "abcdefghijklmnopqrstuvwxyz_0123456789")), &registers);
+  }
+  bool ok = inspect_ptx(&c->diag, file, inspect->kernel, inspect->json, &registers, &inspect->out);
+  return ok && !c->diag.error_count ? EXIT_OK : EXIT_USER;
+}
+
+// Standard input, which is read here, as a file for redc-clang.
+static int inspect_standard_input(struct inspect *inspect, const struct text *text) {
+  char path[] = "/tmp/red-XXXXXX.cu";
+  if (!write_temporary(compilation_of(inspect), text, path)) return EXIT_USER;
+  int status = run_clang(inspect, path, input_name("-"), NULL, inspect->json, &inspect->out);
+  unlink(path);
+  return status;
+}
+
 static int inspect_code(struct inspect *inspect) {
   struct compilation *c = compilation_of(inspect);
   int worst = EXIT_OK;
   for (uint32_t i = 0; i < inspect->files.count; i++) {
     const char *path = list_at(&inspect->files, const char, i);
-    int status = EXIT_OK;
-    if (ends(path, ".ptx")) {
-      struct text text = {0};
-      if (!input_read(&c->diag, path, &text)) return EXIT_USER;
-      uint32_t file = diag_add_source(&c->diag, path, arena_strndup(&c->arena, text.data ? text.data : "", text.length), text.length);
-      text_free(&text);
-      bool ok = input_is_text(&c->diag, file) && inspect_ptx(&c->diag, file, inspect->json, &inspect->out);
-      status = ok && !c->diag.error_count ? EXIT_OK : EXIT_USER;
+    bool is_standard_input = strcmp(path, "-") == 0;
+    struct text text = {0};
+    int status = EXIT_USER;
+    if (is_standard_input || ends(path, ".ptx")) {
+      if (!input_read(&c->diag, path, &text)) status = EXIT_USER;
+      else if (is_ptx(path, &text)) status = inspect_one_ptx(inspect, path, &text);
+      else status = inspect_standard_input(inspect, &text);
     } else {
       status = run_clang(inspect, path, NULL, NULL, inspect->json, &inspect->out);
     }
+    text_free(&text);
     if (status > worst) worst = status;
   }
   return worst;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """redc inspect on kernels that are wrong and on their right twins: kernels.py --redc build/redc
 
-In tests/inspect/kernels/*.cu, a comment `// expect: KIND` ends each line on which exactly that must be found; nothing else may be
-found anywhere. The first line gives the options. The CUDA that red prints for every example must have no finding but of speed.
+In tests/inspect/kernels/*.cu and *.ptx, a comment `// expect: KIND` ends each line on which exactly that must be found; nothing else may be
+found anywhere. The first line gives the options. The CUDA that red prints for every example must have no finding but of speed, its PTX none.
 """
 import argparse
 import glob
@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -21,6 +22,8 @@ def found_by(redc, arguments):
     run = subprocess.run([redc, 'inspect', '--json', *arguments], cwd=ROOT, capture_output=True, text=True)
     if run.returncode:
         return None, run.stderr
+    if arguments[-1].endswith('.ptx'):
+        return {(int(line), kind) for line, kind in re.findall(r'^\S+:(\d+):\d+: warning: .*\[(\S+)\]$', run.stderr, re.M)}, ''
     kernels = json.loads(run.stdout)['kernels']
     return {(finding['line'], finding['kind']) for kernel in kernels for finding in kernel['findings']}, ''
 
@@ -29,7 +32,7 @@ def check_file(redc, path):
     with open(path, encoding='utf-8') as file:
         lines = file.read().splitlines()
     expected = {(number, kind) for number, line in enumerate(lines, 1) for kind in re.findall(r'// expect: (\S+)', line)}
-    options = re.match(r'// options: (.*)', lines[0])[1].split()
+    options = re.match(r'// options:(.*)', lines[0])[1].split()
     found, error = found_by(redc, [*options, path])
     if found is None:
         return [f'{path}: {error}']
@@ -48,7 +51,14 @@ def check_example(redc, path):
     found, error = found_by(redc, [path, *options])
     if found is None:
         return [f'{path}: {error}']
-    return [f'{path}: line {line} of its CUDA: {kind}' for line, kind in sorted(found) if kind not in SPEED]
+    wrong = [f'{path}: line {line} of its CUDA: {kind}' for line, kind in sorted(found) if kind not in SPEED]
+    with tempfile.TemporaryDirectory() as folder:
+        ptx = os.path.join(folder, 'example.ptx')
+        subprocess.run([redc, path, *options, '-o', ptx], cwd=ROOT, check=True, capture_output=True)
+        found, error = found_by(redc, [ptx])
+    if found is None:
+        return [*wrong, f'{path}: its PTX: {error}']
+    return wrong + [f'{path}: line {line} of its PTX: {kind}' for line, kind in sorted(found)]
 
 
 def main():
@@ -59,7 +69,7 @@ def main():
         print('skipped: redc-clang was not built')
         return 77
     passed = failed = 0
-    checks = [(check_file, (redc, path)) for path in sorted(glob.glob(os.path.join(HERE, 'kernels', '*.cu')))]
+    checks = [(check_file, (redc, path)) for path in sorted(glob.glob(os.path.join(HERE, 'kernels', '*.*')))]
     checks += [(check_example, (redc, path)) for path in sorted(glob.glob(os.path.join(ROOT, 'examples', '*.red')))]
     for check, arguments in checks:
         wrong = check(*arguments)
