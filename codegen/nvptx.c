@@ -132,9 +132,11 @@ static bool optimize(struct nvptx *cg, LLVMTargetMachineRef machine) {
 
 // Whether the line is a .loc of line 0: LLVM writes one in front of an instruction that it made of two with different places.
 static bool is_lost_place(const char *line) {
-  unsigned file, number;
-  int used = 0;
-  return sscanf(line, " .loc %u %u%n", &file, &number, &used) == 2 && number == 0;
+  static const char word[] = "\t.loc\t";
+  if (strncmp(line, word, sizeof word - 1) != 0) return false;
+  line += sizeof word - 1;
+  line += strspn(line, "0123456789");
+  return line[0] == ' ' && line[1] == '0' && line[2] == ' ';
 }
 
 // Copies the text. An instruction without a place of its own keeps that of the one before it.

@@ -12,8 +12,8 @@ struct reference_input {
   const struct reference_tensor *tensors; // of the kernel, in order
   const struct value *scalars;            // of the kernel, in order, each of its type
   const int64_t *sizes;                   // of the kernel, in order
-  bool is_wide; // f32 is computed in f64 and rounded only where it is stored: how far rounding carries, for a
-                // tolerance
+  bool is_wide; // f32 is computed in f64 and rounded only where it is stored, f64 in f32: how far rounding
+                // carries, for a tolerance
   void (*progress)(uint64_t elements, void *state); // called now and then, or NULL
   void *progress_state;
 };

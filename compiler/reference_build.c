@@ -143,9 +143,11 @@ static uint8_t shift_of(enum type type) {
   return (uint8_t)(type == TYPE_BOOL ? 63 : 64 - type_bits(type));
 }
 
-// The type that a register of this type has in a wide run.
+// The type that a register of this type has in a wide run. Nothing is wider than f64: there it is the narrow one that tells how far
+// rounding carries.
 static enum type wide(const struct reference_builder *b, enum type type) {
-  return type == TYPE_F32 && b->input->is_wide ? TYPE_F64 : type;
+  if (!b->input->is_wide) return type;
+  return type == TYPE_F32 ? TYPE_F64 : type == TYPE_F64 ? TYPE_F32 : type;
 }
 
 // A register that holds a value before the program starts.
@@ -215,6 +217,8 @@ static uint32_t emit_bitcast(struct reference_builder *b, uint32_t a, enum type 
   }
   if (to == TYPE_F32 && from != TYPE_F32)
     return cast_register(b, convert(b, CODE_BITS_F, a, to), to, wide(b, to));
+  if (from == TYPE_F64 && to != TYPE_F64) return cast_register(b, a, wide(b, from), from);
+  if (to == TYPE_F64 && from != TYPE_F64) return cast_register(b, a, to, wide(b, to));
   if (type_bits(to) == 64 || from == to) return a; // the same bits of a register
   return convert(b, is_signed(to) ? CODE_WRAP_S : CODE_WRAP_U, a, to);
 }

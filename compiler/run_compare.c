@@ -116,9 +116,13 @@ bool compare_buffers(const struct buffer *got, const struct buffer *want, const 
   double unit = rounding_unit(got->type) * (16 + 2 * log2((double)steps + 1)), worst = -1;
   // Partial sums may be larger than their total: what the order of the reference loses is measured, and another order may lose as much
   // again a few times over, or, where this one was lucky, the square root of the steps of the largest element.
+  // An f64 is compared with what f32 makes of it, which loses as many bits more as its units are larger.
   double carried = 0;
-  if (exactness == ROUNDED)
-    carried = 8 * sensitivity(want, wide) + 2 * sqrt((double)steps) * rounding_unit(got->type) * magnitude(wide) + least_step(got->type);
+  bool is_narrow = got->type == TYPE_F64;
+  if (exactness == ROUNDED) {
+    carried = 8 * sensitivity(want, wide) * (is_narrow ? rounding_unit(TYPE_F64) / rounding_unit(TYPE_F32) : 1);
+    carried += 2 * sqrt((double)steps) * rounding_unit(got->type) * magnitude(is_narrow ? want : wide) + least_step(got->type);
+  }
   if (exactness == ROUNDED) buffer_walk_begin(&v, wide);
   for (buffer_walk_begin(&g, got), buffer_walk_begin(&w, want); !g.is_done;
        buffer_walk_next(&g), buffer_walk_next(&w)) {
@@ -129,6 +133,7 @@ bool compare_buffers(const struct buffer *got, const struct buffer *want, const 
       distance = distance_of(number_at(got, g.element), number_at(want, w.element));
     } else if (!agrees && exactness == ROUNDED) {
       double a = number_at(got, g.element), b = number_at(want, w.element), c = number_at(wide, v.element);
+      if (is_narrow || !isfinite(c)) c = b;
       tolerance = carried + (isfinite(c) ? unit * fabs(c) : 0);
       distance = fmin(distance_of(a, b), distance_of(a, c));
       agrees = distance <= tolerance;

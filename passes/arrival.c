@@ -18,8 +18,22 @@ static struct ir_stmt *push(struct arrival *a, struct list *out, enum ir_stmt_ki
   return stmt;
 }
 
+// The block axes that stages behind the arrival have.
+static uint32_t axes_behind(const struct ir_entry *entry, const struct ir_stage *arrive) {
+  uint32_t mask = 0;
+  bool is_behind = false;
+  for (uint32_t i = 0; i < entry->stages.count; i++) {
+    const struct ir_stage *stage = entry->stages.at[i];
+    for (uint32_t d = 0; d < 3 && is_behind; d++)
+      if (stage_bound_axis(stage, (enum ir_bind)(BIND_BLOCK_X + d))) mask |= 1u << d;
+    is_behind |= stage == arrive;
+  }
+  return mask;
+}
+
 // All stores of this block are before the count that one of its threads makes, between two fences; who finds that all others
-// have counted is the last. The counter wraps to 0 by itself. Returns the list that the last block's statements go to.
+// have counted is the last. The counter wraps to 0 by itself. Along axes that nothing behind has, only the first blocks wrote pieces,
+// and only they go on. Returns the list that the last block's statements go to.
 struct list *arrival_emit(struct ir_kernel *kernel, struct ir_entry *entry, const struct ir_stage *stage, struct ir_expr *const logical[3], struct list *out) {
   struct arrival all = {kernel->names.arena, kernel, entry, logical}, *a = &all;
   struct arena *arena = a->arena;
@@ -69,5 +83,9 @@ struct list *arrival_emit(struct ir_kernel *kernel, struct ir_entry *entry, cons
   list_push(arena, out, ir_let(arena, arrived, ir_load(arena, seen, &first), a->entry->range));
   struct ir_stmt *test = push(a, out, IR_IF);
   test->value = ir_binary(arena, OP_EQ, ir_ref(arena, arrived), last);
+  uint32_t missing = ~(stage->block_axes | axes_behind(entry, stage));
+  for (uint32_t d = 0; d < 3; d++)
+    if (missing >> d & 1 && !ir_const_is(entry_grid_extent(arena, entry, d), 1))
+      test->value = ir_binary(arena, OP_AND, test->value, ir_binary(arena, OP_EQ, logical[d], ir_int(arena, TYPE_INDEX, 0)));
   return &test->body;
 }

@@ -428,9 +428,20 @@ static bool feeds(const struct ir_stage *source, const struct ir_stage *stage) {
   return source->kind == STAGE_REDUCE && reads_stage(stage, source);
 }
 
-// Which reductions this launch makes, what waits for them, and what a later launch must do. Returns the block axes reduced; 0: none.
-static uint32_t plan_parts(struct part *parts, uint32_t count, enum combine_form *form) {
+static uint32_t used_blocks(const struct ir_stage *stage) {
   uint32_t mask = 0;
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    const struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
+    if (bind_is_block(axis->bind)) mask |= 1u << (axis->bind - BIND_BLOCK_X);
+  }
+  return mask;
+}
+
+// Which reductions this launch makes, what waits for them, and what a later launch must do. Returns the block axes reduced; 0: none.
+// Of block axes that a reduction has not at all, only the first blocks along them have its value: what uses such axes is of a later launch.
+static uint32_t plan_parts(struct part *parts, uint32_t count, enum combine_form *form) {
+  uint32_t mask = 0, missing = 0, all = 0;
+  for (uint32_t i = 0; i < count; i++) all |= used_blocks(parts[i].stage);
   for (uint32_t i = 0; i < count; i++) {
     struct part *part = &parts[i];
     uint32_t reduced = reduced_blocks(part->stage);
@@ -440,12 +451,13 @@ static uint32_t plan_parts(struct part *parts, uint32_t count, enum combine_form
         part->waits |= parts[k].is_reduced || parts[k].waits;
         is_behind |= parts[k].is_next;
       }
-    if (reduced && !part->waits && !is_behind && (!mask || (reduced == mask && part->stage->combine == *form))) {
+    if (reduced && !part->waits && !is_behind && (!mask || (reduced == mask && part->stage->combine == *form && missing == (all & ~used_blocks(part->stage))))) {
       part->is_reduced = true;
       *form = part->stage->combine;
       mask = reduced;
+      missing = all & ~used_blocks(part->stage);
     } else {
-      part->is_next = reduced || is_behind || (part->waits && (*form == COMBINE_SECOND_KERNEL || uses_blocks(part->stage, mask)));
+      part->is_next = reduced || is_behind || (part->waits && (*form == COMBINE_SECOND_KERNEL || uses_blocks(part->stage, mask | missing)));
     }
   }
   return mask;

@@ -15,8 +15,8 @@
 // 0 <= r < F and E the same in every iteration: then the guard holds for all v < E / F. Where x = v * F + base + r and base is the same in all threads of
 // the block, a piece of a split, it holds for v < (E - base) / F, and nowhere from there on but in one iteration. In the edge a guarded load would be a branch
 // and end the loads in flight: its address is clamped and its value selected. A loop that is unrolled whole is not split: all of it is clamped and
-// selected, under E > 0. Declines, leaving the branch, where the guarded statements write tensors, read shared memory, or test or loop further, and where the
-// loop holds a collective. Cost: linear, but for the proofs of each guard.
+// selected, under E > 0. Declines, leaving the branch, where the guarded statements write tensors, read shared memory or what the guard left
+// unwritten of the workspace, or test or loop further, and where the loop holds a collective. Cost: linear, but for the proofs of each guard.
 #include "compiler/pass.h"
 #include "compiler/poly.h"
 #include "passes/edge.h"
@@ -66,6 +66,27 @@ static bool reads_shared(const struct ir_stmt *stmt) {
   bool reads = stmt->kind == IR_LOAD_WIDE && stmt->mem->space == SPACE_SHARED;
   if (stmt->value) ir_visit_expr(stmt->value, find_shared_read, &reads);
   return reads;
+}
+
+struct partial {
+  const struct ir_var *clamped;
+  bool is_read; // a part of the workspace, at indices that the clamp does not change
+};
+
+static void find_partial_read(struct ir_expr *e, void *state) {
+  struct partial *partial = state;
+  if ((e->op == OP_LOAD || e->op == OP_LOAD_FLAT) && e->mem->workspace && !ir_mentions(e, partial->clamped)) partial->is_read = true;
+}
+
+// The workspace is written where the guard held, and nowhere else: an element of it may be read in vain only at an index that is clamped.
+static bool reads_partial(const struct list *block, const struct ir_var *clamped) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *stmt = block->at[i];
+    struct partial partial = {clamped, stmt->kind == IR_LOAD_WIDE && stmt->mem->workspace};
+    if (stmt->value) ir_visit_expr(stmt->value, find_partial_read, &partial);
+    if (partial.is_read || reads_partial(&stmt->body, clamped)) return true;
+  }
+  return false;
 }
 
 static bool is_selectable(const struct list *block) {
@@ -254,7 +275,7 @@ static bool select_guard(struct edge *e, struct list *block, struct ir_stmt *gua
       continue;
     }
     struct ir_expr *x = guard->value->args[0], *end = guard->value->args[1];
-    if (x->op != OP_VAR || !is_selectable(&guard->body)) return true;
+    if (x->op != OP_VAR || !is_selectable(&guard->body) || reads_partial(&guard->body, x->var)) return true;
     struct ir_var *inside = ir_new_var(e->kernel, VAR_LET, TYPE_BOOL, "inside"), *clamped = ir_new_var(e->kernel, VAR_LET, TYPE_INDEX, "clamped");
     struct list body = {0};
     list_push(e->arena, &body, ir_let(e->arena, inside, guard->value, guard->range));

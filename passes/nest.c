@@ -105,7 +105,7 @@ static uint32_t common_guards(struct nest *n, const struct list *works, uint32_t
   uint32_t count = first->guards_done;
   for (; count < first->stage->guards.count; count++) {
     struct ir_expr *guard = first->stage->guards.at[count];
-    if (!is_available(guard)) break;
+    if (!is_available(guard) || nest_reads_idle(n, first, guard)) break;
     if (uniform_only && !is_block_uniform(nest_here(n, guard))) break;
     bool everywhere = true;
     for (uint32_t i = from; i < to && everywhere; i++) {

@@ -55,6 +55,8 @@ struct list *nest_emit_bound_axes(struct nest *n);
 // Whether an expression is made of sizes and scalars alone.
 bool nest_is_of_sizes(struct ir_expr *e);
 
+// Whether a guard reads what some of these threads may not: its place is inside the tensor only where the stage is not idle.
+bool nest_reads_idle(struct nest *n, const struct work *w, struct ir_expr *guard);
 // nest_guard.c: where an axis is made of vectors, its guard is asked once for each, in the fast entry. Before the guards are sorted.
 void nest_lift_vector_guards(struct nest *n, struct ir_stage *stage);
 // Guards that are known further out come first; those that read memory stay last, behind the ones that keep them inside their tensors.

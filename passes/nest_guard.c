@@ -6,6 +6,13 @@ static void find_load(struct ir_expr *e, void *state) {
   if (e->op == OP_LOAD || e->op == OP_LOAD_FLAT || (e->op == OP_VAR && e->var->kind == VAR_VALUE)) *(bool *)state = true;
 }
 
+bool nest_reads_idle(struct nest *n, const struct work *w, struct ir_expr *guard) {
+  bool reads = false;
+  if (w->is_active) return false;
+  ir_visit_expr(guard, find_load, &reads);
+  return reads && !ir_const_is(nest_active(n, w->stage), 1);
+}
+
 // At which depth a guard is known: the number of loops around it that it needs; behind all loops where it reads memory.
 static uint32_t guard_depth(struct nest *n, const struct work *w, struct ir_expr *guard) {
   bool reads = false;

@@ -40,7 +40,10 @@ struct av {
   int64_t number;        // where known is NULL
   const int64_t *known;  // one a thread
   int64_t lo, hi;        // of the whole value, over all threads; lo > hi: not computed yet (known, no base)
+  int64_t base_lo, base_hi; // has_base: of the symbol alone, where that is more than lo and hi say
+  bool has_base;
   const int64_t *source; // is_varying: threads with equal entries hold equal values; NULL: nothing is known
+  const int64_t *floor, *ceiling; // is_varying: bounds for each thread; NULL: lo and hi for all
   const struct threads *poison; // threads that hold what a shuffle should not have read; NULL: none
   const struct node *origin;    // that shuffle
 };
@@ -207,6 +210,25 @@ const struct av *value_known_op(struct prover *p, enum op op, enum type type, co
                                 uint32_t count);
 
 // prove_operation.c
+// What tells the bounds of a value in each thread.
+struct reach {
+  const int64_t *floor, *ceiling; // added to lo and hi; NULL: 0
+  int64_t lo, hi;
+  int64_t least, most; // of all
+};
+struct reach value_reach(struct prover *p, const struct av *v);
+static inline int64_t reach_lo(const struct reach *r, uint32_t t) {
+  int64_t lo = r->lo + (r->floor ? r->floor[t] : 0);
+  return lo > r->least ? lo : r->least;
+}
+// Whether places from lo on come at or before the `count` ones from hi on.
+static inline bool reach_meets(int64_t lo, int64_t hi, uint32_t count) {
+  return lo <= hi || (uint64_t)lo - (uint64_t)hi < count;
+}
+static inline int64_t reach_hi(const struct reach *r, uint32_t t) {
+  int64_t hi = r->hi + (r->ceiling ? r->ceiling[t] : 0);
+  return hi < r->most ? hi : r->most;
+}
 const struct av *value_op(struct prover *p, enum op op, enum type type, const struct av *const *args,
                           uint32_t count);
 

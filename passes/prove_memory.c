@@ -177,10 +177,14 @@ static uint32_t find_meeting(struct prover *p, const struct far_access *a, const
   }
   if (!is_any && by == 0 && (a->least > b->most || b->least > a->most)) return PROVE_THREADS;
   p->work += p->threads;
-  if (is_any) {
+  if (is_any) { // where what one reaches and what the other does overlap
+    struct reach from = value_reach(p, a->index), to = value_reach(p, b->index);
     for (uint32_t t = 0; t < p->threads; t++)
       for (uint32_t u = 0; threads_has(&b->who, t) && u < p->threads; u++)
-        if (threads_has(&a->who, u) && !is_ordered(p, u, a->time, t)) return t;
+        if (threads_has(&a->who, u) && reach_meets(reach_lo(&from, u), reach_hi(&to, t), b->count) &&
+            reach_meets(reach_lo(&to, t), reach_hi(&from, u), a->count) &&
+            !is_ordered(p, u, a->time, t))
+          return t;
     return PROVE_THREADS;
   }
   struct cell {
@@ -231,14 +235,15 @@ static void meet_far(struct prover *p, const struct far_access *now) {
 static void meet_words(struct prover *p, const struct far_access *now) {
   struct word *words = p->memory.words[now->object];
   int64_t modulus = now->index->is_varying ? 1 : value_multiple(p, now->index->base);
+  struct reach reach = value_reach(p, now->index);
   for (int64_t i = now->lo; words && i <= now->hi; i++) {
     const struct word *w = &words[i];
     if (w->epoch != p->memory.epoch || (w->writer == NOBODY && !(now->is_write && w->reader_warp != NOBODY)))
       continue;
     for (uint32_t t = 0; t < p->threads; t++) {
       if (!threads_has(&now->who, t)) continue;
-      bool reaches = now->index->is_varying;
-      for (uint32_t k = 0; !reaches && k < now->count; k++)
+      bool is_near = i >= reach_lo(&reach, t) && reach_meets(i, reach_hi(&reach, t), now->count), reaches = is_near && now->index->is_varying;
+      for (uint32_t k = 0; is_near && !reaches && k < now->count; k++)
         reaches = (i - value_at(now->index, t) - k) % modulus == 0;
       bool is_written = reaches && w->writer != NOBODY &&
                         (w->writer == MANY || !is_ordered(p, w->writer, w->write_time, t));

@@ -12,8 +12,20 @@ static bool base_bounds(struct prover *p, const struct av *v, int64_t *lo, int64
   int64_t least = v->number, most = v->number;
   if (v->known) value_known_bounds(p, v->known, &least, &most);
   value_bounds(p, v, lo, hi);
-  return !__builtin_sub_overflow(*lo, most, lo) && !__builtin_sub_overflow(*hi, least, hi) &&
-         bounds_fit(v->type, *lo, *hi);
+  bool good = !__builtin_sub_overflow(*lo, most, lo) && !__builtin_sub_overflow(*hi, least, hi) && bounds_fit(v->type, *lo, *hi);
+  if (!v->has_base) return good;
+  if (!good || v->base_lo > *lo) *lo = v->base_lo;
+  if (!good || v->base_hi < *hi) *hi = v->base_hi;
+  return true;
+}
+
+// The same value, of whose symbol this is known.
+static const struct av *with_base(const struct av *v, int64_t lo, int64_t hi) {
+  struct av *made = (struct av *)v; // by the caller, just now
+  if (!v->known || !bounds_fit(v->type, lo, hi)) return v;
+  made->has_base = true;
+  made->base_lo = lo, made->base_hi = hi;
+  return v;
 }
 
 // Division of the truncating kind by something positive.
@@ -22,13 +34,12 @@ static void divide_bounds(int64_t alo, int64_t ahi, int64_t blo, int64_t bhi, in
   *hi = ahi >= 0 ? ahi / blo : ahi / bhi;
 }
 
-static void op_bounds(struct prover *p, enum op op, enum type type, const struct av *const *args,
-                      uint32_t count, int64_t *lo, int64_t *hi) {
-  int64_t least, most, a[3] = {0}, b[3] = {0}, x, y;
+// Bounds of a result of operands that are at least a[i] and at most b[i].
+static void bounds_of(enum op op, enum type type, const struct av *const *args, uint32_t count, const int64_t a[3], const int64_t b[3], int64_t *lo, int64_t *hi) {
+  int64_t least, most, x, y;
   type_bounds(type, &least, &most);
   *lo = least, *hi = most;
   if (type != TYPE_BOOL && !type_is_integer(type)) return;
-  for (uint32_t i = 0; i < count && i < 3; i++) value_bounds(p, args[i], &a[i], &b[i]);
   bool no_sign = type != TYPE_U64 || (a[0] >= 0 && (count < 2 || a[1] >= 0));
   bool good = true;
   switch ((int)op) {
@@ -95,8 +106,10 @@ static void op_bounds(struct prover *p, enum op op, enum type type, const struct
   case OP_OR:
   case OP_XOR:
     good = a[0] >= 0 && a[1] >= 0;
-    x = 0, y = b[0] > b[1] ? b[0] : b[1];
+    y = b[0] < b[1] ? b[0] : b[1]; // the smaller one changes the low bits of the larger one
     for (int shift = 1; shift < 64; shift *= 2) y |= (int64_t)((uint64_t)y >> shift);
+    x = (b[0] < b[1] ? a[1] : a[0]) & ~y;
+    y |= b[0] < b[1] ? b[1] : b[0];
     break;
   case OP_SELECT: x = a[1] < a[2] ? a[1] : a[2], y = b[1] > b[2] ? b[1] : b[2]; break;
   case OP_CAST:
@@ -109,6 +122,56 @@ static void op_bounds(struct prover *p, enum op op, enum type type, const struct
   if (good && bounds_fit(type, x, y)) *lo = x, *hi = y;
 }
 
+static void op_bounds(struct prover *p, enum op op, enum type type, const struct av *const *args,
+                      uint32_t count, int64_t *lo, int64_t *hi) {
+  int64_t a[3] = {0}, b[3] = {0};
+  for (uint32_t i = 0; i < count && i < 3; i++) value_bounds(p, args[i], &a[i], &b[i]);
+  bounds_of(op, type, args, count, a, b, lo, hi);
+}
+
+struct reach value_reach(struct prover *p, const struct av *v) {
+  struct reach r = {0};
+  int64_t lo, hi, least, most, x;
+  value_bounds(p, v, &r.least, &r.most);
+  if (v->is_varying && v->floor) {
+    r.floor = v->floor, r.ceiling = v->ceiling;
+  } else if (!v->is_varying && !v->base && v->known) {
+    r.floor = r.ceiling = v->known;
+  } else if (!v->is_varying && v->known && base_bounds(p, v, &lo, &hi)) {
+    value_known_bounds(p, v->known, &least, &most);
+    if (__builtin_add_overflow(lo, least, &x) || __builtin_add_overflow(hi, most, &x)) return (struct reach){.lo = r.least, .hi = r.most, .least = r.least, .most = r.most};
+    r.floor = r.ceiling = v->known;
+    r.lo = lo, r.hi = hi;
+  } else {
+    r.lo = r.least, r.hi = r.most;
+  }
+  return r;
+}
+
+// A result that is not symbol + known any more keeps bounds for each thread where an operand has such.
+static const struct av *with_thread_bounds(struct prover *p, enum op op, enum type type, const struct av *v, const struct av *const *args, uint32_t count) {
+  bool differs = false;
+  for (uint32_t i = 0; i < count; i++) differs |= args[i]->floor || (!args[i]->is_varying && args[i]->base && args[i]->known);
+  if (!differs || count > 3 || !type_is_integer(type)) return v;
+  int64_t *floor = arena_array(p->scratch, int64_t, p->threads), *ceiling = arena_array(p->scratch, int64_t, p->threads);
+  struct av *copy = value_new(p, type);
+  *copy = *v;
+  int64_t least = INT64_MAX, most = INT64_MIN;
+  struct reach reaches[3];
+  for (uint32_t i = 0; i < count; i++) reaches[i] = value_reach(p, args[i]);
+  for (uint32_t t = 0; t < p->threads; t++) {
+    int64_t a[3] = {0}, b[3] = {0};
+    for (uint32_t i = 0; i < count; i++) a[i] = reach_lo(&reaches[i], t), b[i] = reach_hi(&reaches[i], t);
+    bounds_of(op, type, args, count, a, b, &floor[t], &ceiling[t]);
+    if (floor[t] < least) least = floor[t];
+    if (ceiling[t] > most) most = ceiling[t];
+  }
+  p->work += p->threads;
+  if (least > copy->lo) copy->lo = least;
+  if (most < copy->hi) copy->hi = most;
+  copy->floor = floor, copy->ceiling = ceiling;
+  return copy;
+}
 // --- symbol + known ----------------------------------------------------------------------------------
 
 // What of a factor outlives wrapping.
@@ -136,7 +199,12 @@ static const struct av *sum(struct prover *p, enum op op, enum type type, const 
   }
   if (!base) return rest;
   op_bounds(p, op, type, args, 2, &lo, &hi);
-  return value_affine(p, type, base, rest->number, rest->known, lo, hi);
+  const struct av *v = value_affine(p, type, base, rest->number, rest->known, lo, hi);
+  int64_t least[2] = {0}, most[2] = {0}, x, y;
+  if ((a->base && !base_bounds(p, a, &least[0], &most[0])) || (b->base && !base_bounds(p, b, &least[1], &most[1]))) return v;
+  bool overflows = op == OP_ADD ? __builtin_add_overflow(least[0], least[1], &x) || __builtin_add_overflow(most[0], most[1], &y)
+                                : __builtin_sub_overflow(least[0], most[1], &x) || __builtin_sub_overflow(most[0], least[1], &y);
+  return overflows ? v : with_base(v, x, y);
 }
 
 // a * number
@@ -156,7 +224,8 @@ static const struct av *scale(struct prover *p, enum type type, const struct av 
     multiple = 1;
   uint32_t base = symbol_of_op(p, OP_MUL, type, a->base, symbol_of_number(p, type, factor), multiple);
   op_bounds(p, OP_MUL, type, args, 2, &lo, &hi);
-  return value_affine(p, type, base, known->number, known->known, lo, hi);
+  const struct av *v = value_affine(p, type, base, known->number, known->known, lo, hi);
+  return !is_exact ? v : factor < 0 ? with_base(v, y, x) : with_base(v, x, y);
 }
 
 // Quotient or remainder by a positive number that divides the symbol; NULL: it may not.
@@ -369,7 +438,7 @@ const struct av *value_op(struct prover *p, enum op op, enum type type, const st
   if (!v) {
     const int64_t *source = is_data ? NULL : value_sources(p, args, count, &is_opaque);
     op_bounds(p, op, type, args, count, &lo, &hi);
-    v = value_varying(p, type, lo, hi, source);
+    v = with_thread_bounds(p, op, type, value_varying(p, type, lo, hi, source), args, count);
   }
   // bounds that leave one value make it known, so that conditions on it split threads
   if (!is_data && !has_poison && !v->poison && !value_is_known(v) && v->lo == v->hi) return value_number(p, type, v->lo);

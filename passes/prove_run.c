@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { DEFAULT_FAULTS = 8, EXACT_TRIPS = 64 };
+enum { DEFAULT_FAULTS = 8, EXACT_TRIPS = 256 };
 // Statements times threads, about 5 ns each: of a loop that runs as it would, of one of at most EXACT_TRIPS,
 // and of everything.
 static const uint64_t EXACT_WORK = 1 << 18, EXACT_FEW_WORK = 1 << 21, MOST_WORK = 1 << 26;
@@ -128,37 +128,38 @@ static uint32_t *copy_order(struct prover *p, const struct node *node) {
   return order;
 }
 
-// Takes from p->may the threads for which a condition base + number < limit, the base the same for all and known by its bounds only, is decided by
-// their own number; *yes are those of them for which it holds.
-static bool take_decided(struct prover *p, struct ir_expr *condition, struct threads *yes) {
+// The threads that are here for which a condition base + number < limit, the base the same for all and known by its bounds only, is decided by
+// their own number: it holds for *yes and not for *no. False where there are none.
+static bool find_decided(struct prover *p, struct ir_expr *condition, struct threads *yes, struct threads *no) {
+  memset(yes, 0, sizeof *yes);
+  memset(no, 0, sizeof *no);
   if (condition->op != OP_LT || !type_is_integer(condition->args[0]->type)) return false;
   const struct av *x = prove_eval(p, condition->args[0]), *limit = prove_eval(p, condition->args[1]);
-  int64_t lo, hi, least = INT64_MAX, most = INT64_MIN, room_below, room_above;
   if (x->is_varying || !x->base || !x->known || x->poison || !value_is_known(limit) || limit->known) return false;
-  value_bounds(p, x, &lo, &hi);
-  for (uint32_t t = 0; t < p->threads; t++) {
-    if (x->known[t] < least) least = x->known[t];
-    if (x->known[t] > most) most = x->known[t];
-  }
-  if (__builtin_sub_overflow(lo, least, &room_below) || __builtin_sub_overflow(hi, most, &room_above)) return false;
+  struct reach reach = value_reach(p, x);
   bool is_any = false;
-  memset(yes, 0, sizeof *yes);
   for (uint32_t t = 0; t < p->threads; t++) {
-    int64_t highest, lowest;
-    if (!threads_has(&p->may, t) || __builtin_add_overflow(room_above, x->known[t], &highest) || __builtin_add_overflow(room_below, x->known[t], &lowest)) continue;
-    if (highest < limit->number) threads_add(yes, t);
-    if (highest >= limit->number && lowest < limit->number) continue;
-    p->may.bits[t / 64] &= ~(UINT64_C(1) << (t % 64));
+    if (!threads_has(&p->may, t)) continue;
+    if (reach_hi(&reach, t) < limit->number) threads_add(yes, t);
+    else if (reach_lo(&reach, t) >= limit->number) threads_add(no, t);
+    else continue;
     is_any = true;
   }
   return is_any;
 }
 
-// A guard around accesses of shared memory is decided for some threads: these come first, and surely.
+static void leave_out(struct threads *from, const struct threads *those) {
+  for (uint32_t i = 0; i < PROVE_SETS; i++) from->bits[i] &= ~those->bits[i];
+}
+
+// A guard around accesses of shared memory is decided for some threads: where it holds these come first, and surely.
 static void run_decided(struct prover *p, struct node *node) {
-  struct threads yes;
-  if (!node->has_shared || node->has_collective || node->sets.count || node->otherwise.count || !take_decided(p, node->stmt->value, &yes)) return;
+  struct threads yes, no;
+  if (!node->has_shared || node->has_collective || node->otherwise.count || !find_decided(p, node->stmt->value, &yes, &no)) return;
+  leave_out(&p->may, &no);
+  if (node->sets.count) return;
   struct threads rest = p->may;
+  leave_out(&rest, &yes);
   p->may = yes;
   run_side(p, node, true);
   p->may = rest;

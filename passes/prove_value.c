@@ -302,7 +302,7 @@ const struct av *value_widen(struct prover *p, const struct av *before, const st
                                              : !after->known || after->known == before->source));
   bool fits_form =
       value_is_same(p, before, after) || (is_affine && is_carried(p, before, since)) || keeps_source;
-  if (fits_bounds && fits_poison && fits_form) return before;
+  if (before == after || (fits_bounds && fits_poison && fits_form && !before->floor && (!before->has_base || value_is_same(p, before, after)))) return before;
   if (!fits_bounds) { // to the end of the type, or to zero
     int64_t least, most;
     type_bounds(before->type, &least, &most);

@@ -115,7 +115,7 @@ static bool bound_axes(struct keeper *k, const struct ir_stage *stage, const str
     if (!ir_is_const(axis->extent) && !schedule_bound_extent(k->context, k->entry, axis))
       return refuse(k, stage, arena_printf(k->arena, "the extent of axis '%s' has no constant bound; state one in `when`", axis->var->label));
     if (axis->bind == BIND_SERIAL) axis->unroll = UINT32_MAX;
-    elements *= axis->extent->integer;
+    elements *= axis->extent->integer > 0 ? axis->extent->integer : 1;
     if (elements > MAX_KEPT) return refuse(k, stage, "that would take more than 1024 elements a thread");
   }
   return true;
@@ -131,7 +131,8 @@ static void make_array(struct keeper *k, const struct list *serial) {
   mem->range = k->directive->range;
   int64_t row = 1;
   for (uint32_t i = serial->count; i-- > 0;) {
-    int64_t extent = list_at(serial, struct ir_axis, i)->extent->integer;
+    const struct ir_axis *axis = serial->at[i];
+    int64_t extent = axis->extent->integer > 0 ? axis->extent->integer : 1;
     list_insert(k->arena, &mem->dims, 0, ir_int(k->arena, TYPE_I64, extent));
     list_insert(k->arena, &mem->strides, 0, ir_int(k->arena, TYPE_I64, row));
     row *= extent;

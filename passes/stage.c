@@ -98,18 +98,19 @@ struct ir_axis *stage_bound_axis(const struct ir_stage *stage, enum ir_bind bind
 
 struct ir_expr *entry_grid_extent(struct arena *arena, const struct ir_entry *entry, uint32_t dimension) {
   struct ir_expr *extent = NULL, *one = ir_int(arena, TYPE_I64, 1);
-  bool arrives = false;
+  bool needs_one = false; // there is something to do even where the extent is 0
   for (uint32_t i = 0; i < entry->stages.count; i++) {
     const struct ir_stage *stage = entry->stages.at[i];
     struct ir_axis *axis = stage_bound_axis(stage, (enum ir_bind)(BIND_BLOCK_X + dimension));
-    arrives |= stage->kind == STAGE_ARRIVE && stage->block_axes >> dimension & 1;
+    needs_one |= stage->kind == STAGE_ARRIVE && stage->block_axes >> dimension & 1;
+    needs_one |= stage->kind == STAGE_STORE && stage->mem->space == SPACE_GLOBAL && !axis;
     if (!axis) continue;
     struct ir_expr *wide = extent_wide(arena, axis->extent);
     if (!extent) extent = wide;
     else if (!ir_equal(extent, wide)) extent = ir_binary(arena, OP_MAX, extent, wide);
   }
   if (!extent) return one;
-  if (!arrives) return extent;
+  if (!needs_one) return extent;
   struct facts facts;
   facts_init(&facts, arena);
   if (entry->when) facts_add_condition(&facts, entry->when);
