@@ -223,6 +223,10 @@ static struct ir_reducer *user_reducer(struct checker *c, const struct ast_reduc
   const char *name = instance_name(c, source->name.text, types, count);
   if (source->update) name = instance_name(c, arena_printf(c->arena, "%s_of", name), operands, operand_count);
   struct ir_reducer *reducer = find_reducer(c, name);
+  if (reducer && reducer->identity.count == 0) {
+    diag_error(c->diag, ERROR_REDUCER, e->range, "'%s' has errors, as said where it was used first", source->name.text);
+    return NULL;
+  }
   if (reducer) return reducer;
   uint32_t errors = c->diag->error_count;
   reducer = new_reducer(c, &names, name, types, count);
@@ -259,6 +263,7 @@ static struct ir_reducer *user_reducer(struct checker *c, const struct ast_reduc
   }
   if (c->diag->error_count == errors) return reducer;
   diag_note(c->diag, e->range, "in '%s' as it is used here", source->name.text);
+  reducer->identity.count = 0;
   return NULL;
 }
 

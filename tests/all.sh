@@ -8,7 +8,7 @@ root=$PWD
 . cmake/packages.sh
 
 all_parts="packages build units runner golden examples quickstart install asan asan-units asan-golden tsan llvm22 llvm22-units
-llvm22-golden sweep sweep-redux mutants proofs differential automatic schedules lift-fuzz fuzz"
+llvm22-golden sweep sweep-redux sweep-bits mutants proofs differential automatic schedules lift-fuzz fuzz"
 parts=${*:-$all_parts}
 logs=$root/build/test-logs
 jobs=$(nproc 2>/dev/null || echo 2)
@@ -213,6 +213,7 @@ part llvm22-units with_llvm22 units llvm22
 part llvm22-golden with_llvm22 golden --redc build/llvm22/redc --llvm 22
 part sweep python3 tests/sweep.py --redc build/redc --jobs "$jobs"
 part sweep-redux python3 tests/sweep.py --redc build/redc --jobs "$jobs" --seed 2 --option=--arch=sm_90
+part sweep-bits python3 tests/sweep.py --redc build/redc --jobs "$jobs" --bits 100
 part mutants python3 tests/mutation.py --redc build/redc --jobs "$jobs"
 part proofs python3 tests/proofs.py --redc build/redc --jobs "$jobs"
 part differential python3 tests/fuzz/differential.py --redc build/redc --jobs "$jobs"

@@ -79,7 +79,7 @@ NUMBER = r"(-?\d+):([iu]\d+)"
 
 def program(kernel):
     extent, groups, axes, operator, form, in_all = kernel[:6]
-    text = sweep.program(extent, groups, axes, operator, form)
+    text = sweep.program(extent, groups, axes, operator, form=form)
     if not in_all:
         return text
     # in every thread, and in a loop of three rounds: for q in 3 { let s = op(..) A[q, ..]; for .. { B[q, ..] = s; } }

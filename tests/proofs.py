@@ -4,7 +4,7 @@
     tests/proofs.py --redc build/redc              # a 32nd of the shapes of sweep.py
     tests/proofs.py --redc build/redc --all        # all: 33,000 kernels, about a minute
 
-Each shape of sweep.py (extents 1 to 1024, groups 1, 2, 3, 5, the seven subsets of thread axes, operators and types rotating) is compiled
+Each shape of sweep.py (extents 1 to 1024, groups 1, 2, 3, 5, 2 x 3, the seven subsets of thread axes, operators and types rotating) is compiled
 with the result in one thread, by the tree, and with the result in every thread in a loop; nothing is run.
 """
 import argparse
@@ -24,19 +24,19 @@ A_FILE = 40
 
 def kernels(step):
     for number, shape in enumerate(sweep.shapes()):
-        if (number // (4 * len(sweep.SUBSETS))) % step or not sweep.program(*shape):
+        if (number // (len(sweep.GROUPS) * len(sweep.SUBSETS))) % step or not sweep.program(*shape):
             continue
         yield shape + ("",), sweep.program(*shape)
-        yield shape + ("tree",), sweep.program(*shape, "tree")
-        if shape[3][0] not in ("argmax", "argmin", "pair"):
-            yield shape + ("in all",), mutation.program(shape + ("", True))
+        yield shape + ("tree",), sweep.program(*shape, form="tree")
+        if shape[3][0] not in sweep.TUPLES:
+            yield shape + ("in all",), mutation.program(shape[:4] + ("", True))
 
 
 def compile_some(redc, some):
     """What redc refuses of some kernels in one file: (shape, text, message)."""
-    text, lines = sweep.PAIR, {}
+    text, lines = sweep.REDUCERS, {}
     for number, (shape, one) in enumerate(some):
-        one = one.replace(sweep.PAIR, "").replace("kernel k(", f"kernel k{number}(").replace("schedule k ", f"schedule k{number} ")
+        one = one.replace(sweep.REDUCERS, "").replace("kernel k(", f"kernel k{number}(").replace("schedule k ", f"schedule k{number} ")
         for line in range(text.count("\n") + 1, (text + one).count("\n") + 1):
             lines[line] = shape, one
         text += one
