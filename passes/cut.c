@@ -483,7 +483,12 @@ static void drop_dead(struct list *stages) {
   }
 }
 
-// A stage of the last block that leaves a value for later launches.
+static void find_value(struct ir_expr *e, void *state) {
+  if (e->op == OP_LOAD || (e->op == OP_VAR && e->var->kind == VAR_VALUE)) *(bool *)state = true;
+}
+
+// A stage of the last block that leaves a value for later launches: all elements that there are, whatever conditions on values say, which who
+// reads it need not have.
 static struct ir_stage *keep_value(struct cut *c, const struct ir_stage *final, uint32_t component, const struct list *axes, struct cut_value *value) {
   struct arena *arena = c->arena;
   struct ir_stage *store = arena_new(arena, struct ir_stage);
@@ -497,7 +502,16 @@ static struct ir_stage *keep_value(struct cut *c, const struct ir_stage *final, 
   store->range = final->range;
   store->mem = value->mem;
   store->value = ir_ref(arena, value->var);
-  for (uint32_t i = 0; i < final->axes.count; i++) { // without guards: who reads it need not have them
+  for (uint32_t i = 0; i < final->derived.count; i++) {
+    struct ir_stmt *let = final->derived.at[i];
+    if (!mentions_reduction(arena, final, ir_ref(arena, let->var))) list_push(arena, &store->derived, let);
+  }
+  for (uint32_t i = 0; i < final->guards.count; i++) {
+    bool is_of_values = mentions_reduction(arena, final, final->guards.at[i]);
+    ir_visit_expr(final->guards.at[i], find_value, &is_of_values);
+    if (!is_of_values) list_push(arena, &store->guards, final->guards.at[i]);
+  }
+  for (uint32_t i = 0; i < final->axes.count; i++) {
     const struct ir_stage_axis *used = final->axes.at[i];
     if (!used->is_reduction) cut_use_axis(c, &store->axes, used->axis, false);
   }

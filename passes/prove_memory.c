@@ -410,6 +410,7 @@ struct memory memory_copy(struct prover *p, const struct memory *m) {
     if (!m->words[i]) continue;
     copy.words[i] = arena_array(p->scratch, struct word, p->objects[i].size);
     memcpy(copy.words[i], m->words[i], sizeof(struct word) * (size_t)p->objects[i].size);
+    p->work += (uint64_t)p->objects[i].size / 4;
   }
   if (m->order) {
     copy.order = arena_array(p->scratch, uint32_t, p->threads * 32);
@@ -418,8 +419,13 @@ struct memory memory_copy(struct prover *p, const struct memory *m) {
   return copy;
 }
 
-static bool is_listed(const struct far_access *list, const struct far_access *access) {
-  while (list && list != access) list = list->next;
+static bool is_same_access(const struct far_access *a, const struct far_access *b) {
+  return a == b || (a->index == b->index && a->node == b->node && a->time == b->time && a->is_write == b->is_write && a->object == b->object &&
+                    memcmp(&a->who, &b->who, sizeof a->who) == 0);
+}
+// Whether the list has the access, or a copy of it, in an epoch.
+static bool is_listed(const struct far_access *list, uint32_t epoch, const struct far_access *access) {
+  while (list && (list->epoch != epoch || !is_same_access(list, access))) list = list->next;
   return list != NULL;
 }
 
@@ -448,14 +454,19 @@ void memory_merge(struct prover *p, struct memory *into, const struct memory *ot
   uint32_t epoch = ++p->epochs;
   bool is_one = into->epoch == other->epoch;
   into->has_passed &= other->has_passed;
-  for (uint32_t i = 0; i < p->object_count; i++)
+  for (uint32_t i = 0; i < p->object_count; i++) {
     for (int64_t k = 0; into->words[i] && k < p->objects[i].size; k++)
       merge_word(&into->words[i][k], into->epoch, other->words[i][k], other->epoch, epoch);
+    if (into->words[i]) p->work += (uint64_t)p->objects[i].size;
+  }
   struct far_access *all = NULL;
+  uint64_t listed = 0;
   for (int round = 0; round < 2; round++) {
     const struct memory *one = round ? other : into;
     for (const struct far_access *a = one->far; a; a = a->next) {
-      if (a->epoch != one->epoch || (round && is_listed(into->far, a))) continue;
+      p->work += 1 + (round ? listed : 0);
+      if (a->epoch != one->epoch || (round && is_listed(into->far, into->epoch, a))) continue;
+      listed += !round;
       struct far_access *copy = arena_new(p->scratch, struct far_access);
       *copy = *a;
       copy->epoch = epoch;

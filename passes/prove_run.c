@@ -520,6 +520,13 @@ static void collect(struct prover *p) {
   }
 }
 
+// Whether there are faults, all of them reads of words that perhaps nothing wrote.
+static bool are_unwritten(const struct list *faults) {
+  for (uint32_t i = 0; i < faults->count; i++)
+    if (list_at(faults, struct proof_fault, i)->kind != PROOF_UNWRITTEN) return false;
+  return faults->count > 0;
+}
+
 bool proof_run(struct arena *arena, const struct ir_kernel *kernel, struct ir_entry *entry, uint32_t limit,
                struct proof *proof) {
   struct arena scratch;
@@ -534,8 +541,9 @@ bool proof_run(struct arena *arena, const struct ir_kernel *kernel, struct ir_en
     list_push(arena, &proof->faults, fault);
     return false;
   }
-  for (int round = 0; round < 2;
-       round++) { // a second time without loops as they would run, where they are too long
+  struct proof first = {0};
+  // A second time without loops as they would run, where they are too long, or where one that did reads what one that is too long wrote perhaps.
+  for (int round = 0; round < 2; round++) {
     arena_init(&scratch);
     struct prover *p = arena_new(&scratch, struct prover);
     p->arena = arena;
@@ -554,9 +562,13 @@ bool proof_run(struct arena *arena, const struct ir_kernel *kernel, struct ir_en
     uint64_t work = proof->work + p->work;
     bool is_too_large = p->work > MOST_WORK || scratch.total > MOST_MEMORY;
     arena_destroy(&scratch);
-    if (round == 0 && is_too_large) *proof = (struct proof){0};
+    bool is_kept = round == 1 && first.faults.count && (is_too_large || proof->faults.count);
+    bool goes_on = round == 0 && (is_too_large || are_unwritten(&proof->faults));
+    if (goes_on && !is_too_large) first = *proof;
+    if (goes_on) *proof = (struct proof){0};
+    if (is_kept) *proof = first;
     proof->work = work;
-    if (!is_too_large) break;
+    if (!goes_on) break;
   }
   return proof->faults.count == 0;
 }

@@ -242,6 +242,6 @@ bool schedule_registers(struct pass_context *context, struct ir_kernel *kernel, 
     for (uint32_t i = 0; i < stage->axes.count; i++) is_inside |= list_at(&stage->axes, struct ir_stage_axis, i)->axis == k.at;
     if (find.load && is_inside) use_kept(&k, stage);
   }
-  list_insert(k.arena, &entry->stages, first_place, fill);
+  schedule_insert_fill(k.arena, entry, fill, first_place);
   return true;
 }

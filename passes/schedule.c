@@ -812,5 +812,5 @@ bool pass_schedule(struct pass_context *context, struct ir_kernel *kernel, struc
   bool good = true;
   for (uint32_t i = 0; i < entry->directives.count && good; i++) good = apply(&s, entry->directives.at[i]);
   entry->directives.count = 0;
-  return good && finish_copies(&s) && check_unrolling(&s);
+  return good && schedule_check_copies(context, entry) && finish_copies(&s) && check_unrolling(&s);
 }

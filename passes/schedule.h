@@ -18,4 +18,9 @@ bool schedule_registers(struct pass_context *context, struct ir_kernel *kernel, 
 // passes/stage_shared.c: a stage that copies part of a tensor to shared memory, which the stages inside an axis read instead.
 bool schedule_shared(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry, const struct ir_directive *directive);
 
+// passes/copies.c: puts the stage that fills a copy in front of the one at `place`, its first reader, and of copies further in.
+void schedule_insert_fill(struct arena *arena, struct ir_entry *entry, struct ir_stage *fill, uint32_t place);
+// Whether every copy holds what its readers want, behind all directives. Reports where one does not.
+bool schedule_check_copies(struct pass_context *context, const struct ir_entry *entry);
+
 #endif

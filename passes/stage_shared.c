@@ -402,6 +402,6 @@ bool schedule_shared(struct pass_context *context, struct ir_kernel *kernel, str
     diag_error(context->diag, ERROR_DIRECTIVE, directive->range, "no stage inside '%s' reads '%s'", s.at, s.tensor ? s.tensor->label : "");
     return false;
   }
-  list_insert(s.arena, &entry->stages, first_place, fill);
+  schedule_insert_fill(s.arena, entry, fill, first_place);
   return true;
 }

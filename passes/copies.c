@@ -1,0 +1,79 @@
+// The places of copies that `stage ... in` makes: where they are filled, and whether they still hold what is read when all directives are done.
+//
+//   stage A at k in registers;  stage C at i in shared;       C is filled in front of A: its loops stand outside those of k
+//
+// A copy has no dimension for the axes around it, so that each of their iterations fills it anew: it must be read before the next one does.
+#include "passes/schedule.h"
+#include "passes/stage.h"
+#include "passes/stage_load.h"
+
+// How many loops, from the outermost on, two stages share; bound axes are no loops.
+static uint32_t shared_loops(const struct ir_stage *a, const struct ir_stage *b) {
+  uint32_t count = 0, i = 0, k = 0;
+  for (;;) {
+    while (i < a->axes.count && list_at(&a->axes, struct ir_stage_axis, i)->axis->bind != BIND_SERIAL && list_at(&a->axes, struct ir_stage_axis, i)->axis->bind != BIND_VECTOR) i++;
+    while (k < b->axes.count && list_at(&b->axes, struct ir_stage_axis, k)->axis->bind != BIND_SERIAL && list_at(&b->axes, struct ir_stage_axis, k)->axis->bind != BIND_VECTOR) k++;
+    if (i == a->axes.count || k == b->axes.count) return count;
+    if (list_at(&a->axes, struct ir_stage_axis, i)->axis != list_at(&b->axes, struct ir_stage_axis, k)->axis) return count;
+    count++, i++, k++;
+  }
+}
+
+static bool is_fill(const struct ir_stage *stage) { return stage->kind == STAGE_STORE && stage->mem->space != SPACE_GLOBAL; }
+
+void schedule_insert_fill(struct arena *arena, struct ir_entry *entry, struct ir_stage *fill, uint32_t place) {
+  const struct ir_stage *reader = entry->stages.at[place];
+  uint32_t depth = shared_loops(fill, reader);
+  while (place > 0) {
+    const struct ir_stage *before = entry->stages.at[place - 1];
+    if (!is_fill(before) || shared_loops(before, reader) <= depth) break;
+    place--;
+  }
+  list_insert(arena, &entry->stages, place, fill);
+}
+
+static bool reads(const struct ir_stage *stage, const struct ir_mem *mem) { return stage_find_load(stage, mem).load != NULL; }
+
+static bool mentions(struct arena *arena, const struct ir_stage *stage, struct ir_expr *e, const struct ir_axis *axis) {
+  return ir_mentions(stage_in_leaves(arena, stage, e), axis->var);
+}
+
+// Whether what a copy holds depends on an axis that it has no dimension for.
+static bool changes_with(struct arena *arena, const struct ir_stage *fill, const struct ir_axis *axis) {
+  for (uint32_t i = 0; i < fill->indices.count; i++)
+    if (mentions(arena, fill, fill->indices.at[i], axis)) return false;
+  bool changes = mentions(arena, fill, fill->value, axis);
+  for (uint32_t i = 0; i < fill->guards.count && !changes; i++) changes = mentions(arena, fill, fill->guards.at[i], axis);
+  return changes;
+}
+
+static bool refuse(struct pass_context *context, const struct ir_stage *fill, const struct ir_axis *axis, const char *how) {
+  bool is_shared = fill->mem->space == SPACE_SHARED;
+  diag_error(context->diag, ERROR_DIRECTIVE, fill->range, "the copy of '%s' in %s has no dimension for axis '%s', which %s", fill->label, is_shared ? "shared memory" : "registers",
+             axis->var->label, how);
+  diag_note(context->diag, (struct range){0}, "write this directive behind the ones that change its axes, or name an axis further in");
+  return false;
+}
+
+static bool check_fill(struct pass_context *context, const struct ir_entry *entry, uint32_t place) {
+  const struct ir_stage *fill = entry->stages.at[place];
+  uint32_t last = place, loops = UINT32_MAX;
+  for (uint32_t n = place + 1; n < entry->stages.count; n++)
+    if (reads(entry->stages.at[n], fill->mem)) last = n;
+  for (uint32_t n = place + 1; n <= last; n++) { // a loop goes on while every stage stands in it
+    uint32_t common = shared_loops(fill, entry->stages.at[n]);
+    if (common < loops) loops = common;
+  }
+  for (uint32_t i = 0, loop = 0; i < fill->axes.count; i++) {
+    const struct ir_axis *axis = list_at(&fill->axes, struct ir_stage_axis, i)->axis;
+    bool is_loop = axis->bind == BIND_SERIAL || axis->bind == BIND_VECTOR;
+    if (is_loop && loop++ >= loops && changes_with(context->arena, fill, axis)) return refuse(context, fill, axis, "is not around all that reads it any more");
+  }
+  return true;
+}
+
+bool schedule_check_copies(struct pass_context *context, const struct ir_entry *entry) {
+  for (uint32_t i = 0; i < entry->stages.count; i++)
+    if (is_fill(entry->stages.at[i]) && !check_fill(context, entry, i)) return false;
+  return true;
+}
