@@ -5,6 +5,8 @@
 // round by round while its condition is known; otherwise twice, once as it begins and once with what it assigns made unknown.
 #include "codegen/inspect_run.h"
 
+#include <inttypes.h>
+
 enum { MAX_STEPS = 400000, MAX_DEPTH = 200, MAX_TRIPS = 1 << 22 };
 
 static uint8_t *copy_mask(struct run *run, const uint8_t *mask) {
@@ -27,6 +29,7 @@ void run_find(struct run *run, enum finding_kind kind, struct range range, const
   va_start(arguments, format);
   *finding = (struct finding){kind, range, arena_vprintf(run->diag->arena, format, arguments)};
   va_end(arguments);
+  if (run->frame->call) finding->message = arena_printf(run->diag->arena, "%s; called on line %" PRIu32, finding->message, run->frame->call->line);
   list_push(run->diag->arena, findings, finding);
 }
 
@@ -180,7 +183,7 @@ static struct value *call_function(struct run *run, const struct cuda_expr *call
   const struct list *parameters = &call->function->parameters;
   for (uint32_t i = 0; i < parameters->count && i < call->operand_count; i++)
     run->variables[list_at(parameters, struct cuda_variable, i)->number] = operands[i];
-  struct frame frame = {arena_array(run->arena, uint8_t, run->threads), NULL}, *outer = run->frame;
+  struct frame *outer = run->frame, frame = {outer->call ? outer->call : &call->range, arena_array(run->arena, uint8_t, run->threads), NULL};
   struct loop_exits *loop = run->loop;
   const struct range *left = run->may_have_left;
   run->frame = &frame;
@@ -606,7 +609,7 @@ static void run_kernel(struct diag *diag, struct arena *arena, const struct cuda
   values_init(&run.values, run.arena, run.threads);
   run.variables = arena_array(run.arena, struct value *, run.variable_count + 1);
   run.shadows = arena_array(run.arena, struct shadow_word *, run.variable_count + 1);
-  struct frame frame = {arena_array(run.arena, uint8_t, run.threads), NULL};
+  struct frame frame = {NULL, arena_array(run.arena, uint8_t, run.threads), NULL};
   run.frame = &frame;
   uint8_t *mask = arena_array(run.arena, uint8_t, run.threads);
   memset(mask, 1, run.threads);

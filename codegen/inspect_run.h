@@ -16,6 +16,7 @@ struct shadow_word {
 };
 
 struct frame {
+  const struct range *call; // in the kernel; NULL: the kernel's own
   uint8_t *returned;
   struct value *result;
 };

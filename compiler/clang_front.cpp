@@ -142,7 +142,7 @@ bool clang_front_run(struct diag *diag, const clang_job &job) {
   clang::tooling::ToolInvocation invocation(line, std::make_unique<action>(job, places), manager.get());
   invocation.setDiagnosticConsumer(&messages);
   bool ok = invocation.run();
-  if (!ok && diag->error_count == before)
+  if (!ok && diag->error_count == before && !places.forgiven)
     diag_error(diag, ERROR_HOST, {}, "Clang cannot read '%s' with these arguments", source->name);
   return diag->error_count == before;
 }

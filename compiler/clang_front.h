@@ -37,6 +37,7 @@ public:
   struct diag *const diag;
   const clang::SourceManager *sources = nullptr;
   const clang::LangOptions *language = nullptr;
+  bool forgiven = false; // errors that Clang counted were taken back
 
 private:
   uint32_t index(clang::FileID id);
