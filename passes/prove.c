@@ -18,8 +18,6 @@ static void report(struct pass_context *context, const struct ir_entry *entry,
   if (context->is_from_ir)
     diag_error(context->diag, ERROR_IR_VERIFY, fault->range, "entry '%s', %s: %s", entry->name,
                fault->statement, fault->message);
-  else if (fault->kind == PROOF_BOUNDS && !entry->is_automatic) // the bounds are too wide, not the index
-    diag_error(context->diag, ERROR_UNPROVED, fault->range, "entry '%s', %s: %s", entry->name, fault->statement, fault->message);
   else
     diag_internal(context->diag, "prove", fault->range, "entry '%s', %s: %s", entry->name, fault->statement,
                   fault->message);

@@ -158,6 +158,7 @@ struct prover {
   struct proof *proof;
   uint32_t limit;
   bool is_stopped, is_never_exact;
+  bool does_not_wrap; // what is evaluated is arithmetic of indices, which never overflows
   bool is_enumerated; // else threads are not told apart: only bounds are asked
   uint32_t threads, warps, sets;
   const int64_t *coordinate[3];

@@ -35,7 +35,7 @@ static void divide_bounds(int64_t alo, int64_t ahi, int64_t blo, int64_t bhi, in
 }
 
 // Bounds of a result of operands that are at least a[i] and at most b[i].
-static void bounds_of(enum op op, enum type type, const struct av *const *args, uint32_t count, const int64_t a[3], const int64_t b[3], int64_t *lo, int64_t *hi) {
+static void bounds_of(const struct prover *p, enum op op, enum type type, const struct av *const *args, uint32_t count, const int64_t a[3], const int64_t b[3], int64_t *lo, int64_t *hi) {
   int64_t least, most, x, y;
   type_bounds(type, &least, &most);
   *lo = least, *hi = most;
@@ -86,7 +86,11 @@ static void bounds_of(enum op op, enum type type, const struct av *const *args, 
     break;
   case OP_MOD:
   case OP_REM:
-    good = no_sign && a[1] > 0;
+    good = no_sign && (a[1] > 0 || (op == OP_REM && a[0] >= 0));
+    if (good && a[1] <= 0) { // has the sign of what is divided
+      x = 0, y = b[0];
+      break;
+    }
     if (!good) break;
     x = a[0] >= 0 ? 0 : 1 - b[1], y = b[0] < 0 ? 0 : b[0] < b[1] - 1 ? b[0] : b[1] - 1;
     if (a[0] >= 0 && b[0] < a[1]) x = a[0];
@@ -120,13 +124,15 @@ static void bounds_of(enum op op, enum type type, const struct av *const *args, 
   default: good = false; break;
   }
   if (good && bounds_fit(type, x, y)) *lo = x, *hi = y;
+  else if (p->does_not_wrap && good && x <= most && y >= least) *lo = x > least ? x : least, *hi = y < most ? y : most;
+  else if (p->does_not_wrap && (op == OP_ADD || op == OP_MUL) && a[0] >= 0 && a[1] >= 0) *lo = 0;
 }
 
 static void op_bounds(struct prover *p, enum op op, enum type type, const struct av *const *args,
                       uint32_t count, int64_t *lo, int64_t *hi) {
   int64_t a[3] = {0}, b[3] = {0};
   for (uint32_t i = 0; i < count && i < 3; i++) value_bounds(p, args[i], &a[i], &b[i]);
-  bounds_of(op, type, args, count, a, b, lo, hi);
+  bounds_of(p, op, type, args, count, a, b, lo, hi);
 }
 
 struct reach value_reach(struct prover *p, const struct av *v) {
@@ -162,7 +168,7 @@ static const struct av *with_thread_bounds(struct prover *p, enum op op, enum ty
   for (uint32_t t = 0; t < p->threads; t++) {
     int64_t a[3] = {0}, b[3] = {0};
     for (uint32_t i = 0; i < count; i++) a[i] = reach_lo(&reaches[i], t), b[i] = reach_hi(&reaches[i], t);
-    bounds_of(op, type, args, count, a, b, &floor[t], &ceiling[t]);
+    bounds_of(p, op, type, args, count, a, b, &floor[t], &ceiling[t]);
     if (floor[t] < least) least = floor[t];
     if (ceiling[t] > most) most = ceiling[t];
   }

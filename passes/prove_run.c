@@ -433,7 +433,11 @@ static void run_stmt(struct prover *p, struct node *node) {
     p->is_stopped = true;
   }
   switch (stmt->kind) {
-  case IR_LET: define(p, stmt->var, prove_eval(p, stmt->value), stmt->value); break;
+  case IR_LET:
+    p->does_not_wrap = stmt->var->was_index;
+    define(p, stmt->var, prove_eval(p, stmt->value), stmt->value);
+    p->does_not_wrap = false;
+    break;
   case IR_VAR:
   case IR_SET: define(p, stmt->var, prove_eval(p, stmt->value), NULL); break;
   case IR_STORE:

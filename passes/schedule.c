@@ -389,8 +389,11 @@ static bool apply_fuse(struct scheduler *s, const struct ir_directive *directive
     struct ir_axis *fused = new_axis(s, directive->names.at[0], extent, directive->range);
     struct list derived = {0};
     struct ir_expr *rest = ir_ref(arena, fused->var);
+    // of an index into shared memory it is proved that it is inside, which takes bounds where the extents are not known
+    bool is_bounded = first->kind == STAGE_STORE && first->mem->space == SPACE_SHARED && !ir_is_const(extent) && ir_is_const(parts[0]->extent);
     for (uint32_t i = count; i-- > 0;) {
-      struct ir_expr *value = i == 0 ? rest : ir_binary(arena, OP_MOD, rest, parts[i]->extent);
+      struct ir_expr *value = i == 0 && !is_bounded ? rest : ir_binary(arena, OP_MOD, rest, parts[i]->extent);
+      if (is_bounded) value = ir_binary(arena, OP_MAX, value, ir_int(arena, TYPE_INDEX, 0));
       rest = ir_binary(arena, OP_DIV, rest, parts[i]->extent);
       list_push(arena, &derived, ir_let(arena, parts[i]->var, value, directive->range));
     }
