@@ -373,7 +373,7 @@ private:
     }
     if (const auto *reference = llvm::dyn_cast<clang::DeclRefExpr>(expr)) {
       const auto *variable = llvm::dyn_cast<clang::VarDecl>(reference->getDecl());
-      if (variable && is_ours(variable->getLocation())) {
+      if (variable && variable->hasGlobalStorage() && is_ours(variable->getLocation())) {
         struct cuda_expr *made = new_expr(EXPR_BUILTIN, expr);
         made->builtin = BUILTIN_WARP_SIZE;
         return made;
@@ -456,7 +456,7 @@ private:
       made->kind = EXPR_UNKNOWN;
     } else {
       made->name = arena_strdup(arena, callee->getNameAsString().c_str());
-      if (!is_ours(callee->getLocation()) || (made->name[0] == 'm' && made->name[2] != 'k')) made->function = function_of(callee);
+      made->function = function_of(callee);
     }
     for (const clang::Expr *argument : call->arguments()) add_operand(made, read_expr(argument));
     return made;

@@ -51,3 +51,9 @@ __global__ void scattered(const int *A, float *B) {
   s[A[threadIdx.x] & 255] = A[threadIdx.x];
   B[A[threadIdx.x + 1] + threadIdx.x] = 1;
 }
+
+// Right: what is clamped is still side by side. And eight apart, which no clamp mends.
+__global__ void clamped(const float *A, float *B) {
+  B[threadIdx.x] = A[min((int)threadIdx.x, 250)];
+  B[threadIdx.x] = A[max(min((int)threadIdx.x * 8, 100000), 0)];  // expect: uncoalesced
+}
