@@ -62,8 +62,16 @@ static bool is_filled(struct nest *n, const struct ir_expr *widest, const struct
   return false;
 }
 
+static bool is_reduced(const struct ir_stage *stage, const struct ir_axis *axis) {
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    const struct ir_stage_axis *used = stage->axes.at[i];
+    if (used->axis == axis && used->is_reduction) return true;
+  }
+  return false;
+}
+
 // Threads and blocks that a stage leaves idle: dimensions wider than its own axis there and, for a store, dimensions it does not use.
-struct ir_expr *nest_active(struct nest *n, const struct ir_stage *stage) {
+static struct ir_expr *active(struct nest *n, const struct ir_stage *stage, bool is_around) {
   struct ir_expr *condition = ir_int(n->arena, TYPE_BOOL, 1);
   for (int b = BIND_BLOCK_X; b <= BIND_THREAD_Z; b++) {
     struct ir_axis *axis = stage_bound_axis(stage, (enum ir_bind)b);
@@ -71,7 +79,7 @@ struct ir_expr *nest_active(struct nest *n, const struct ir_stage *stage) {
     struct ir_expr *widest = on_threads ? ir_int(n->arena, TYPE_I64, n->entry->block[b - BIND_THREAD_X]) : entry_grid_extent(n->arena, n->entry, (uint32_t)b - BIND_BLOCK_X);
     struct ir_expr *term = NULL;
     if (axis) {
-      if (!is_filled(n, widest, axis)) term = ir_binary(n->arena, OP_LT, ir_ref(n->arena, axis->var), axis->extent);
+      if (!(is_around && is_reduced(stage, axis)) && !is_filled(n, widest, axis)) term = ir_binary(n->arena, OP_LT, ir_ref(n->arena, axis->var), axis->extent);
     } else if (stage->kind == STAGE_STORE && !ir_const_is(widest, 1) &&
                (on_threads ? stage->mem->space != SPACE_LOCAL : stage->mem->space == SPACE_GLOBAL && !(n->arrived >> (b - BIND_BLOCK_X) & 1))) {
       struct ir_expr *place = NULL;
@@ -86,6 +94,9 @@ struct ir_expr *nest_active(struct nest *n, const struct ir_stage *stage) {
   }
   return condition;
 }
+
+struct ir_expr *nest_active(struct nest *n, const struct ir_stage *stage) { return active(n, stage, false); }
+struct ir_expr *nest_active_around(struct nest *n, const struct ir_stage *stage) { return active(n, stage, true); }
 
 // Opens nested ifs, one a condition, so that each is evaluated only where those before hold.
 static struct list *open_guards(struct nest *n, struct work *w, struct list *out, uint32_t count) {

@@ -45,6 +45,8 @@ struct list nest_emit_derived(struct nest *n, const struct list *works, struct l
 void nest_forget(const struct list *vars);
 // Which threads and blocks run a stage: not those of dimensions wider than its own axis there nor, for a store, of dimensions it does not use.
 struct ir_expr *nest_active(struct nest *n, const struct ir_stage *stage);
+// The same around a reduction: threads that take no part in it may need its value.
+struct ir_expr *nest_active_around(struct nest *n, const struct ir_stage *stage);
 
 // nest_block.c: the entry's block from the axes on threads; false after an error.
 bool nest_set_block(struct nest *n);

@@ -71,7 +71,7 @@ void nest_emit_initial_values(struct nest *n, struct work *w, struct list *out, 
   nest_refresh_values(n);
   struct list *body = out;
   struct ir_var **vars = NULL;
-  struct ir_expr *active = w->is_active ? ir_int(n->arena, TYPE_BOOL, 1) : ir_substitute(n->arena, nest_active(n, stage));
+  struct ir_expr *active = w->is_active ? ir_int(n->arena, TYPE_BOOL, 1) : ir_substitute(n->arena, nest_active_around(n, stage));
   if (reads_memory(w) && (w->outer_guards.count || !ir_const_is(active, 1))) {
     vars = arena_array(n->arena, struct ir_var *, components);
     for (uint32_t k = 0; k < components; k++) {
