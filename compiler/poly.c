@@ -12,7 +12,8 @@ struct atom {
   struct poly value;            // is_defined
 };
 
-enum { MAX_DEPTH = 24 };
+// Steps that the search for one proof takes at most: where conditions are many and none helps, it would go through all their sums.
+enum { MAX_DEPTH = 24, MAX_STEPS = 1 << 12 };
 
 void facts_init(struct facts *facts, struct arena *arena) {
   memset(facts, 0, sizeof *facts);
@@ -179,6 +180,7 @@ static bool is_exact(struct facts *facts, const struct ir_expr *e) {
 }
 
 static bool prove(struct facts *facts, struct poly p, int depth);
+static bool prove_from(struct facts *facts, struct poly p, int depth); // within MAX_STEPS
 
 // (c * q + r) / c and (c * q + r) % c for a constant c, where 0 <= r < c and, since division truncates, c * q + r >= 0 or r is 0.
 static struct poly divide(struct facts *facts, const struct ir_expr *e, bool wants_rest) {
@@ -207,7 +209,7 @@ static struct poly divide(struct facts *facts, const struct ir_expr *e, bool wan
   if (quotient.count == 0) return invalid;
   if (rest.count) {
     struct poly room = poly_sub(facts, poly_constant(facts, divisor - 1), rest);
-    if (!prove(facts, rest, SHALLOW) || !prove(facts, room, SHALLOW) || !prove(facts, x, SHALLOW)) return invalid;
+    if (!prove_from(facts, rest, SHALLOW) || !prove_from(facts, room, SHALLOW) || !prove_from(facts, x, SHALLOW)) return invalid;
   }
   return wants_rest ? rest : quotient;
 }
@@ -461,7 +463,7 @@ static bool prove_opaque(struct facts *facts, uint32_t a, struct poly coefficien
 }
 
 static bool prove(struct facts *facts, struct poly p, int depth) {
-  if (!p.is_valid || depth <= 0) return false;
+  if (!p.is_valid || depth <= 0 || ++facts->steps > MAX_STEPS) return false;
   if (is_nonnegative_over_sizes(facts, p)) return true;
   // innermost first: axes and expressions were registered in the order of the scope
   for (uint32_t a = facts->atoms.count; a-- > 0;) {
@@ -486,7 +488,18 @@ static bool prove(struct facts *facts, struct poly p, int depth) {
   return false;
 }
 
-bool prove_nonnegative(struct facts *facts, struct poly p) { return prove(facts, p, MAX_DEPTH); }
+static bool prove_from(struct facts *facts, struct poly p, int depth) {
+  uint32_t before = facts->steps;
+  if (!facts->is_proving) facts->steps = 0;
+  bool is_inside = facts->is_proving;
+  facts->is_proving = true;
+  bool proved = prove(facts, p, depth);
+  facts->is_proving = is_inside;
+  if (!is_inside) facts->steps = before;
+  return proved;
+}
+
+bool prove_nonnegative(struct facts *facts, struct poly p) { return prove_from(facts, p, MAX_DEPTH); }
 
 bool prove_less(struct facts *facts, const struct ir_expr *a, const struct ir_expr *b) {
   struct poly gap = poly_sub(facts, poly_of(facts, b), poly_of(facts, a));

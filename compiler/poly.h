@@ -26,6 +26,8 @@ struct facts {
   struct arena *arena;
   struct list atoms;      // struct atom
   struct list conditions; // struct poly: each >= 0
+  uint32_t steps;   // of the proof at hand
+  bool is_proving;
 };
 
 void facts_init(struct facts *facts, struct arena *arena);

@@ -17,10 +17,10 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 FOLDERS = ('passes', 'codegen')
 
 
-def build(folder):
+def build(folder, jobs):
     subprocess.run(['cmake', '-S', ROOT, '-B', folder, '-G', 'Ninja', '-DCMAKE_BUILD_TYPE=None', '-DCMAKE_C_FLAGS=--coverage -O0',
                     '-DCMAKE_EXE_LINKER_FLAGS=--coverage', '-DBUILD_TESTING=OFF'], check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(['ninja', '-C', folder, 'redc'], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(['ninja', '-C', folder, f'-j{jobs}', 'redc'], check=True, stdout=subprocess.DEVNULL)
 
 
 def measure(folder):
@@ -42,7 +42,7 @@ def main():
     p.add_argument('--build', default=os.path.join(ROOT, 'build', 'coverage'))
     p.add_argument('--jobs', type=int, default=os.cpu_count())
     a = p.parse_args()
-    build(a.build)
+    build(a.build, a.jobs)
     for data in glob.glob(os.path.join(a.build, '**', '*.gcda'), recursive=True):
         os.remove(data)
     subprocess.run([sys.executable, os.path.join(HERE, 'differential.py'), '--redc', os.path.join(a.build, 'redc'), f'--count={a.count}', f'--seed={a.seed}',
