@@ -2,13 +2,16 @@
 //
 //   allreduce sum = sum_f32(x) over x                    // a block of 11 threads
 //   ->
-//   let other = shfl_down(0x7ff, x, 1)
-//   let step = select(lt(add(thread.x, 1), 11), add(x, other), x)
+//   let other = shfl_down(0x7ff, x, 8)
+//   let part = select(lt(add(thread.x, 8), 11), add(x, other), x)
+//   let other_2 = shfl_down(0x7ff, part, 4)
+//   let part_2 = add(part, other_2)
 //   ...
-//   let sum = step_4
+//   let sum = part_4
 //
 // Requires LEVEL_PROGRAM, every thread at the statement (pass `nest` sees to it). Breaks nothing that prove does not check: every mask
-// names the lanes that exist, a warp of which the block has a part by a select on the warp's number; every shuffle's source is one of them.
+// names the lanes that exist, a warp of which the block has a part by a select on the warp's number; what a lane outside them gives
+// is dropped, or stays in lanes that are not asked again.
 // The forms are those of allreduce_forms.def, chosen by the costs of allreduce_cost.def. Values are combined in the order of the threads
 // where a reducer is ordered, and every thread gets the same bits. Reductions that pass a block barrier and do not depend on each other share
 // it. The method is that of TVM's LowerThreadAllreduce; masks are computed, never asked of the hardware.

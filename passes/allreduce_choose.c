@@ -161,11 +161,11 @@ struct costing {
 
 static struct allreduce_form_cost no(const char *reason) { return (struct allreduce_form_cost){.refused = reason}; }
 
-// Cycles of a step of a shuffle, in which `order` says whether operands may be swapped and `guarded` whether lanes past the end are dropped.
-static uint32_t step_cycles(const struct costing *c, bool keeps_order, bool guarded) {
+// Cycles of a step of a shuffle, in which `keeps_order` says whether the lower lane's value must come first.
+static uint32_t step_cycles(const struct costing *c, bool keeps_order) {
   uint32_t more = COST_MORE * (c->words - 1);
   bool orders = keeps_order && !c->request->reducer->is_commutative_bitwise;
-  return COST_SHUFFLE + more + (orders ? COST_ORDER : 0) + (guarded ? COST_GUARD : 0);
+  return COST_SHUFFLE + more + (orders ? COST_ORDER : 0);
 }
 
 static uint32_t word_cycles(const struct costing *c, uint32_t conflicts) {
@@ -184,8 +184,15 @@ static struct allreduce_form_cost cost_xor(const struct costing *c) {
   if (!is_power_of_two(s->extent)) return no("the extent is no power of two");
   if (!is_power_of_two(s->stride) || s->extent * s->stride > 32) return no("a group's lanes are spread over several warps");
   struct allreduce_form_cost cost = {.steps = log2_ceil(s->extent)};
-  cost.cycles = cost.steps * step_cycles(c, c->request->result_in_all, false);
+  cost.cycles = cost.steps * step_cycles(c, c->request->result_in_all);
   return cost;
+}
+
+// Steps down over `lanes` lanes, of which a warp has `least` at least: those that must drop what a lane past the end gave.
+static uint32_t guarded_steps(const struct costing *c, uint32_t lanes, uint32_t least) {
+  uint32_t steps = 0;
+  for (uint32_t reach = next_power_of_two(lanes); reach > 1; reach /= 2) steps += c->request->reducer->is_ordered || reach > least;
+  return steps;
 }
 
 static struct allreduce_form_cost cost_guarded(const struct costing *c) {
@@ -193,7 +200,7 @@ static struct allreduce_form_cost cost_guarded(const struct costing *c) {
   if (s->groups > 1) return no("the block has several groups, which may straddle warps");
   if (s->extent > 32) return no("a group is larger than a warp");
   struct allreduce_form_cost cost = {.steps = log2_ceil(s->extent) + c->request->result_in_all};
-  cost.cycles = log2_ceil(s->extent) * step_cycles(c, false, true) + (c->request->result_in_all ? COST_BROADCAST + COST_MORE * (c->words - 1) : 0);
+  cost.cycles = log2_ceil(s->extent) * step_cycles(c, false) + COST_GUARD * guarded_steps(c, s->extent, s->extent) + (c->request->result_in_all ? COST_BROADCAST + COST_MORE * (c->words - 1) : 0);
   return cost;
 }
 
@@ -224,7 +231,8 @@ static struct allreduce_form_cost cost_warps(const struct costing *c) {
   uint32_t slots = 32 / s->stride, warps = (s->extent * s->stride + 31) / 32, reads = (warps + slots - 1) / slots;
   uint32_t second = log2_ceil((warps + reads - 1) / reads), redux = COST_REDUX + (c->request->tuples - 1) * COST_MORE;
   struct allreduce_form_cost cost = {.barriers = 1, .shared_bytes = (s->threads + 31) / 32 * s->stride * c->bytes};
-  uint32_t one = log2_ceil(slots) * step_cycles(c, false, is_partial), two = second * step_cycles(c, in_all, false);
+  uint32_t one = log2_ceil(slots) * step_cycles(c, false) + (is_partial ? COST_GUARD * guarded_steps(c, 32, s->threads % 32) : 0);
+  uint32_t two = second * step_cycles(c, in_all);
   cost.steps = log2_ceil(slots) + second;
   if (reduxes && one > redux) one = redux, cost.steps -= log2_ceil(slots) - 1;
   if (reduxes && two > redux) two = redux, cost.steps -= second - 1;

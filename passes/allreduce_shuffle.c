@@ -37,15 +37,21 @@ static void butterfly(struct emitter *e, struct part *part, struct ir_expr *mask
 
 // Down over the first `extent` of the lanes counted by `place`: afterwards the lane at place 0 has the value of all. What a lane past the
 // end gives goes through the combine and is dropped behind it, unless branches could depend on it: then it is dropped before.
-static void down(struct emitter *e, struct part *part, struct ir_expr *mask, uint32_t extent, struct ir_expr *place, struct ir_expr *end) {
+//
+// Halves come first, where the order does not count: behind a step by `offset` only that many lanes are asked again, so that a step drops
+// something only where fewer than twice `offset` lanes exist, in the warp that has the fewest, `least`. In order, neighbours come first,
+// and every step drops.
+static void down(struct emitter *e, struct part *part, struct ir_expr *mask, uint32_t extent, uint32_t least, struct ir_expr *place, struct ir_expr *end) {
   struct ir_expr **values = part->values, **others = new_values(e, part), **sums = new_values(e, part);
-  bool drops_before = combine_may_branch(part->reducer);
-  for (uint32_t offset = 1; offset < extent; offset *= 2) {
-    struct ir_expr *inside = emit_binary(e, OP_LT, emit_binary(e, OP_ADD, place, emit_number(e, offset)), end);
+  bool drops_before = combine_may_branch(part->reducer), in_order = part->reducer->is_ordered;
+  for (uint32_t reach = next_power_of_two(extent); reach > 1; reach /= 2) {
+    uint32_t offset = in_order ? next_power_of_two(extent) / reach : reach / 2;
+    bool drops = in_order || drops_before || 2 * offset > least;
+    struct ir_expr *inside = drops ? emit_binary(e, OP_LT, emit_binary(e, OP_ADD, place, emit_number(e, offset)), end) : NULL;
     for (uint32_t k = 0; k < part->count; k++) others[k] = emit_shuffle(e, OP_SHFL_DOWN, mask, values[k], emit_u32(e, offset), "other");
     for (uint32_t k = 0; drops_before && k < part->count; k++) others[k] = emit_let(e, "other", ir_select(e->arena, inside, others[k], values[k]));
     emit_combine(e, part, values, others, sums);
-    for (uint32_t k = 0; k < part->count; k++) values[k] = emit_let(e, "part", ir_select(e->arena, inside, sums[k], values[k]));
+    for (uint32_t k = 0; k < part->count; k++) values[k] = emit_let(e, "part", drops ? ir_select(e->arena, inside, sums[k], values[k]) : sums[k]);
   }
 }
 
@@ -73,7 +79,7 @@ void allreduce_emit_guarded(struct emitter *e) {
   struct ir_expr *mask = emit_existing_lanes(e), *end = emit_number(e, e->choice.shape.extent);
   for (uint32_t i = 0; i < e->part_count; i++) {
     struct part *part = &e->parts[i];
-    down(e, part, mask, e->choice.shape.extent, emit_lane(e), end);
+    down(e, part, mask, e->choice.shape.extent, e->choice.shape.extent, emit_lane(e), end);
     for (uint32_t k = 0; e->source->result_in_all && k < part->count; k++)
       part->values[k] = emit_shuffle(e, OP_SHFL_IDX, mask, part->values[k], emit_u32(e, 0), "all");
   }
@@ -139,7 +145,7 @@ void allreduce_emit_warps(struct emitter *e, bool needs_barrier) {
   for (uint32_t i = 0; i < e->part_count; i++) {
     if (s.stride == 1 && part_uses_redux(e, &e->parts[i])) redux(e, &e->parts[i], mask);
     else if (shape.threads % 32 == 0) butterfly(e, &e->parts[i], mask, slots, s.stride, true);
-    else down(e, &e->parts[i], mask, 32, emit_linear(e), emit_number(e, shape.threads));
+    else down(e, &e->parts[i], mask, 32, shape.threads % 32, emit_linear(e), emit_number(e, shape.threads));
   }
   if (needs_barrier) emit_barrier(e);
   struct list *outside = e->out;

@@ -77,6 +77,8 @@ static struct list *emit_blocks(struct nest *n, struct ir_expr *logical[3]) {
     logical[0] = linear;
     for (uint32_t d = 1; d < 3; d++) logical[d] = ir_special(n->arena, OP_BLOCK, d);
   }
+  for (int d = 0; d < 3; d++)
+    if (ir_const_is(extents[d], 1)) logical[d] = nest_int(n, 0);
   return out;
 }
 
