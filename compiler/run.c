@@ -161,6 +161,15 @@ static bool begin_workspace(struct run *run, const struct plan_result *result) {
          program_refuse(&run->program, ERROR_ARGUMENT, "%s", error);
 }
 
+// Why entries were passed over: those that were not compiled, and those that were.
+static void print_notes(struct run *run, const char *notes, struct text *out) {
+  text_puts(out, run->program.notes);
+  for (const char *line = notes; *line; line += strcspn(line, "\n") + (line[strcspn(line, "\n")] == '\n')) {
+    const char *copy = arena_printf(&run->program.c.arena, "%.*s\n", (int)strcspn(line, "\n"), line);
+    if (!strstr(run->program.notes, copy)) text_puts(out, copy);
+  }
+}
+
 static bool launch_all(struct run *run, struct simulation *simulation, struct plan_kernel *kernel,
                        const uint64_t *addresses) {
   struct plan_input input;
@@ -169,7 +178,7 @@ static bool launch_all(struct run *run, struct simulation *simulation, struct pl
   if (!choose_entry(run, kernel)) return false;
   if (plan_evaluate(kernel, &input, result) != PLAN_OK)
     return program_refuse(&run->program, ERROR_ARGUMENT, "%s", result->message);
-  if (run->common.stats == STATS_TEXT) text_puts(&simulation->printed, result->notes);
+  if (run->common.stats == STATS_TEXT) print_notes(run, result->notes, &simulation->printed);
   bool ok = begin_workspace(run, result);
   if (ok && run->workspace.buffer.memory) {
     const struct buffer *buffer = &run->workspace.buffer;
@@ -385,6 +394,7 @@ static bool write_outs(struct run *run) {
 static bool run_kernel(struct run *run) {
   struct expectation expectation = {0};
   run->program.arguments.copies_outputs = run->checks;
+  run->program.keeps_all = run->common.entry != NULL;
   if (!program_read(&run->program) || !program_find_kernel(&run->program, "run") ||
       !arguments_prepare(&run->program.arguments, run->program.kernel, &run->common.args) || !check_outs(run))
     return false;

@@ -116,10 +116,75 @@ static bool parse_again(struct run_program *program, struct compilation *code, c
   return ok;
 }
 
-static bool compile(struct run_program *program, struct compilation *code, const char *schedules, bool exact, struct text *ptx) {
+static struct list no_parameters(struct arena *arena, struct ir_kernel *kernel, struct ir_entry *entry) {
+  (void)arena, (void)kernel, (void)entry;
+  return (struct list){0};
+}
+
+// Where every device puts the buffers, as far as a plan asks: the first byte of each at the start of a page.
+static uint64_t *page_addresses(struct run_program *program) {
+  uint32_t count = program->kernel->tensors.count;
+  uint64_t *addresses = arena_array(&program->c.arena, uint64_t, count + 1);
+  for (uint32_t t = 0; t < count; t++) {
+    const struct buffer *buffer = &program->arguments.tensors[t].buffer;
+    addresses[t] = ((uint64_t)(t + 1) << 48) + (uint64_t)(buffer->offset * (int64_t)type_bytes(buffer->type));
+  }
+  return addresses;
+}
+
+// Of the entries with the compiler's own schedules only the one stays that a launch of the arguments takes, with its twin. Those of users stay, so
+// that what is wrong with them is reported.
+static void keep_entries_of_launch(struct run_program *program, struct compilation *code) {
+  struct plan plan;
+  struct plan_input input;
+  struct plan_result *result = arena_new(&program->c.arena, struct plan_result);
+  struct ir_kernel *kernel = list_at(&code->module.kernels, struct ir_kernel, 0);
+  program_plan_input(program, page_addresses(program), &input);
+  plan_init(&plan);
+  if (plan_build(&plan, &code->module, no_parameters) && plan_evaluate(plan_find(&plan, kernel->name), &input, result) == PLAN_OK) {
+    struct list kept = {0};
+    bool is_it = false;
+    for (uint32_t i = 0; i < kernel->entries.count; i++) { // a general entry stands behind its twin
+      struct ir_entry *entry = list_at(&kernel->entries, struct ir_entry, i);
+      const struct ir_entry *next = i + 1 < kernel->entries.count ? kernel->entries.at[i + 1] : NULL;
+      is_it = (is_it && entry->is_general) || strcmp(entry->name, result->entry->name) == 0 ||
+              (next && next->is_general && strcmp(next->name, result->entry->name) == 0);
+      if (is_it || (!entry->is_automatic && !diag_is_own(&code->diag, entry->range))) kernel->entries.at[kept.count++] = entry;
+    }
+    kernel->entries.count = kept.count;
+    program->notes = arena_strdup(&program->c.arena, result->notes);
+  }
+  plan_destroy(&plan);
+}
+
+// Whether a launch of the arguments finds an entry in the code.
+static bool takes_launch(struct run_program *program, const struct text *ptx) {
+  char error[512];
+  struct plan plan;
+  struct plan_input input;
+  struct plan_result *result = arena_new(&program->c.arena, struct plan_result);
+  program_plan_input(program, page_addresses(program), &input);
+  plan_init(&plan);
+  const struct plan_kernel *kernel = plan_parse(&plan, ptx->data, ptx->length, error, sizeof error) ? plan_find(&plan, program->kernel->name) : NULL;
+  bool takes = !kernel || plan_evaluate(kernel, &input, result) != PLAN_LIMIT;
+  plan_destroy(&plan);
+  return takes;
+}
+
+static bool compile(struct run_program *program, struct compilation *code, const char *schedules, bool exact, bool keeps_all, struct text *ptx) {
   if (!parse_again(program, code, schedules, exact) || !compilation_check(code)) return false;
   keep_kernel(&code->module, program->kernel->name);
+  program->notes = "";
+  if (!keeps_all) keep_entries_of_launch(program, code);
   return compilation_lower(code) && compilation_emit(code, EMIT_PTX, ptx);
+}
+
+// Once more, into what is made anew.
+static bool compile_again(struct run_program *program, struct compilation *code, const char *schedules, bool exact, bool keeps_all, struct text *ptx) {
+  compilation_destroy(code);
+  text_free(ptx);
+  *ptx = (struct text){0};
+  return compile(program, code, schedules, exact, keeps_all, ptx);
 }
 
 bool program_own_schedules(struct run_program *program, struct text *out) {
@@ -134,13 +199,13 @@ bool program_own_schedules(struct run_program *program, struct text *out) {
 
 bool program_compile(struct run_program *program, const char *schedules, bool is_quiet, struct text *ptx) {
   struct compilation code;
-  bool ok = compile(program, &code, schedules, false, ptx);
+  bool keeps_all = program->keeps_all, exact = false;
+  bool ok = compile(program, &code, schedules, exact, keeps_all, ptx);
   if (!ok && needs_exact_sizes(&code)) {
-    compilation_destroy(&code);
-    text_free(ptx);
-    *ptx = (struct text){0};
-    ok = compile(program, &code, schedules, true, ptx);
+    exact = true;
+    ok = compile_again(program, &code, schedules, exact, keeps_all, ptx);
   }
+  if (ok && !keeps_all && !takes_launch(program, ptx)) ok = compile_again(program, &code, schedules, exact, true, ptx);
   struct options printing = program->options;
   printing.compilation = &code;
   if (!is_quiet || code.diag.internal) driver_print_diagnostics(&printing);
@@ -180,10 +245,6 @@ void program_plan_input(struct run_program *program, const uint64_t *addresses, 
 }
 
 // The requirements come from the stages; the plan's entries do not matter.
-static struct list no_parameters(struct arena *arena, struct ir_kernel *kernel, struct ir_entry *entry) {
-  (void)arena, (void)kernel, (void)entry;
-  return (struct list){0};
-}
 bool program_check_requirements(struct run_program *program) {
   struct plan plan;
   struct plan_input input;

@@ -15,6 +15,8 @@ struct run_program {
   const struct ir_entry *entry; // its first, at the stages
   struct kernel_arguments arguments;
   int64_t multiprocessors; // of the device
+  bool keeps_all;          // all entries are compiled, not those of the schedule alone that a launch of these arguments takes
+  const char *notes;       // why entries that were not compiled were passed over, one a line
   struct text printed;     // for standard output
 };
 
