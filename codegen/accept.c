@@ -72,6 +72,7 @@ static bool is_printable_op(enum op op) {
   case OP_SELECT:
   case OP_CAST:
   case OP_BITCAST:
+  case OP_AWAIT:
   case OP_SQRT:
   case OP_RSQRT:
   case OP_FLOOR:
@@ -131,6 +132,7 @@ static bool has_printable_types(const struct ir_expr *e) {
   case RULE_SHUFFLE: return operand == TYPE_U32 && is_number(e->type) && e->args[1]->type == e->type;
   case RULE_REDUX: return operand == TYPE_U32 && (e->type == TYPE_I32 || e->type == TYPE_U32) && e->args[1]->type == e->type;
   case RULE_FACT: return false;
+  case RULE_AWAIT: return ir_is_await(e) && operand == TYPE_U64;
   }
   return false;
 }

@@ -521,6 +521,14 @@ static void load(struct cuda *cg, const struct ir_expr *e, enum cuda_place place
   cg->hex = hex;
 }
 
+static void await(struct cuda *cg, const struct ir_expr *e) {
+  text_printf(&cg->line, "%s(", cuda_helper(cg, CUDA_AWAIT));
+  cuda_expr(cg, e->args[0], PLACE_ANY, false);
+  put(cg, ", &");
+  load(cg, e->args[1], PLACE_UNARY);
+  put(cg, ")");
+}
+
 static void arithmetic(struct cuda *cg, const struct ir_expr *e, enum cuda_place place, bool exposed,
                        enum trust trust) {
   switch ((int)e->op) {
@@ -542,6 +550,7 @@ static void arithmetic(struct cuda *cg, const struct ir_expr *e, enum cuda_place
     cuda_convert(cg, e, place);
     return;
   case OP_BITCAST: cuda_bitcast(cg, e, place); return;
+  case OP_AWAIT: await(cg, e); return;
   case OP_ISNAN:
   case OP_ISINF: predicate(cg, e, place); return;
   case OP_SHFL_DOWN:

@@ -160,10 +160,45 @@ static void wide_place(struct cuda *cg, const struct ir_stmt *stmt, const char *
   put(cg, "))");
 }
 
+// The place of element `i` of a wide access that is made one by one.
+static void word_place(struct cuda *cg, const struct ir_stmt *stmt, uint32_t i) {
+  const struct cuda_object *object = cuda_object(cg, stmt->mem);
+  text_printf(&cg->line, "%s[", object ? object->name : stmt->mem->name);
+  cuda_offset(cg, codegen_offset(cg->context->arena, cg->entry, stmt->mem, (struct ir_expr **)stmt->indices.at, stmt->indices.count, stmt->is_flat));
+  if (i) text_printf(&cg->line, " + %u", i);
+  put(cg, "]");
+}
+
+// Structs cannot be read and written as volatile ones in C++: words that are polled go one by one.
+static void load_words(struct cuda *cg, const struct ir_stmt *stmt) {
+  for (uint32_t i = 0; i < stmt->results.count; i++) {
+    struct ir_var *result = stmt->results.at[i];
+    if (!cuda_var(cg, result)->is_live) continue;
+    text_printf(&cg->line, "%s %s = ", cuda_type(result->type), declare(cg, result));
+    word_place(cg, stmt, i);
+    put(cg, ";");
+    cuda_line_end(cg);
+  }
+}
+
+static void store_words(struct cuda *cg, const struct ir_stmt *stmt) {
+  for (uint32_t i = 0; i < stmt->inputs.count; i++) {
+    word_place(cg, stmt, i);
+    put(cg, " = ");
+    cuda_expr(cg, list_at(&stmt->inputs, struct ir_expr, i), PLACE_ANY, false);
+    put(cg, ";");
+    cuda_line_end(cg);
+  }
+}
+
 static void load_wide(struct cuda *cg, const struct ir_stmt *stmt) {
   uint32_t live = 0;
   for (uint32_t i = 0; i < stmt->results.count; i++) live += cuda_var(cg, stmt->results.at[i])->is_live;
   if (!live) return;
+  if (stmt->mem->is_polled) {
+    load_words(cg, stmt);
+    return;
+  }
   const char *type = wide_type(cg, stmt->mem, stmt->results.count);
   const char *wide =
       cuda_name(cg, &cg->names, arena_printf(cg->context->arena, "%s_wide", stmt->mem->label), "wide");
@@ -182,6 +217,10 @@ static void load_wide(struct cuda *cg, const struct ir_stmt *stmt) {
 }
 
 static void store_wide(struct cuda *cg, const struct ir_stmt *stmt) {
+  if (stmt->mem->is_polled) {
+    store_words(cg, stmt);
+    return;
+  }
   const char *type = wide_type(cg, stmt->mem, stmt->inputs.count);
   wide_place(cg, stmt, type, false);
   bool has_hint = cuda_has_hint(cg, stmt->mem);
@@ -338,7 +377,7 @@ static void parameter(struct cuda *cg, const struct codegen_argument *argument) 
   }
   struct cuda_object *object = (struct cuda_object *)cuda_object(cg, argument->mem);
   object->name = cuda_name(cg, &cg->names, argument->mem->label, argument->mem->name);
-  text_printf(&cg->line, "%s%s *%s%s", argument->is_written ? "" : "const ", cuda_memory_type(argument->type),
+  text_printf(&cg->line, "%s%s%s *%s%s", argument->is_written ? "" : "const ", argument->mem->is_polled ? "volatile " : "", cuda_memory_type(argument->type),
               argument->is_shared ? "" : "__restrict__ ", object->name);
 }
 

@@ -300,6 +300,27 @@ static LLVMValueRef load(struct nvptx *cg, const struct ir_expr *e) {
   return nvptx_load(cg, e->mem, nvptx_offset(cg, offset), e->range);
 }
 
+// The load is repeated while what it gives is 0. Its place is computed once, in front.
+static LLVMValueRef await(struct nvptx *cg, const struct ir_expr *e) {
+  const struct ir_expr *again = e->args[1];
+  LLVMValueRef first = nvptx_expr(cg, e->args[0]);
+  LLVMValueRef offset = nvptx_offset(cg, codegen_offset(cg->context->arena, cg->entry, again->mem, again->args, again->count, again->op == OP_LOAD_FLAT));
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(cg->builder), head = LLVMAppendBasicBlockInContext(cg->llvm, cg->function, "await"),
+                    body = LLVMAppendBasicBlockInContext(cg->llvm, cg->function, "again"), end = LLVMAppendBasicBlockInContext(cg->llvm, cg->function, "came");
+  LLVMBuildBr(cg->builder, head);
+  LLVMPositionBuilderAtEnd(cg->builder, head);
+  LLVMValueRef word = LLVMBuildPhi(cg->builder, LLVMTypeOf(first), "word");
+  LLVMBuildCondBr(cg->builder, LLVMBuildICmp(cg->builder, LLVMIntEQ, word, LLVMConstNull(LLVMTypeOf(word)), ""), body, end);
+  LLVMPositionBuilderAtEnd(cg->builder, body);
+  LLVMValueRef next = nvptx_load(cg, again->mem, offset, e->range);
+  LLVMBasicBlockRef last = LLVMGetInsertBlock(cg->builder);
+  LLVMBuildBr(cg->builder, head);
+  LLVMAddIncoming(word, &first, &before, 1);
+  LLVMAddIncoming(word, &next, &last, 1);
+  LLVMPositionBuilderAtEnd(cg->builder, end);
+  return word;
+}
+
 static LLVMValueRef build(struct nvptx *cg, const struct ir_expr *e) {
   switch ((int)e->op) {
   case OP_CONST:
@@ -308,6 +329,7 @@ static LLVMValueRef build(struct nvptx *cg, const struct ir_expr *e) {
   case OP_VAR: return variable(cg, e);
   case OP_LOAD:
   case OP_LOAD_FLAT: return load(cg, e);
+  case OP_AWAIT: return await(cg, e);
   case OP_THREAD:
   case OP_BLOCK: return coordinate(cg, e);
   default: break;

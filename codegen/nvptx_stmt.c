@@ -58,6 +58,7 @@ LLVMValueRef nvptx_load(struct nvptx *cg, const struct ir_mem *mem, LLVMValueRef
   } else {
     value = LLVMBuildLoad2(cg->builder, nvptx_memory_type(cg, mem->type), element(cg, object, offset), "");
     LLVMSetAlignment(value, type_bytes(mem->type));
+    LLVMSetVolatile(value, mem->is_polled);
     if (object->is_constant) set_invariant(cg, value);
   }
   if (mem->type == TYPE_BOOL)
@@ -79,7 +80,9 @@ void nvptx_store(struct nvptx *cg, const struct ir_mem *mem, LLVMValueRef offset
     nvptx_hinted_store(cg, object, element(cg, object, offset), value, type_bytes(mem->type));
     return;
   }
-  LLVMSetAlignment(LLVMBuildStore(cg->builder, value, element(cg, object, offset)), type_bytes(mem->type));
+  LLVMValueRef store = LLVMBuildStore(cg->builder, value, element(cg, object, offset));
+  LLVMSetAlignment(store, type_bytes(mem->type));
+  LLVMSetVolatile(store, mem->is_polled);
 }
 
 // --- Wide accesses: several neighbours in one, aligned to its size -----------------------------------------
@@ -166,6 +169,7 @@ static void build_load_wide(struct nvptx *cg, const struct ir_stmt *stmt) {
   } else {
     wide = LLVMBuildLoad2(cg->builder, pack.type, wide_place(cg, object, stmt), "");
     LLVMSetAlignment(wide, count * type_bytes(mem->type));
+    LLVMSetVolatile(wide, mem->is_polled);
     if (object->is_constant) set_invariant(cg, wide);
   }
   for (uint32_t i = 0; i < count; i++) {
@@ -194,8 +198,9 @@ static void build_store_wide(struct nvptx *cg, const struct ir_stmt *stmt) {
     nvptx_hinted_store(cg, object, wide_place(cg, object, stmt), whole, count * type_bytes(mem->type));
     return;
   }
-  LLVMSetAlignment(LLVMBuildStore(cg->builder, whole, wide_place(cg, object, stmt)),
-                   count * type_bytes(mem->type));
+  LLVMValueRef store = LLVMBuildStore(cg->builder, whole, wide_place(cg, object, stmt));
+  LLVMSetAlignment(store, count * type_bytes(mem->type));
+  LLVMSetVolatile(store, mem->is_polled);
 }
 
 static LLVMBasicBlockRef new_block(struct nvptx *cg, const char *name) {

@@ -131,7 +131,7 @@ static bool is_exact(enum op op) {
 // Evaluates an operation on constants, or returns NULL. INDEX constants are folded as 64-bit numbers.
 static struct ir_expr *fold(struct arena *arena, enum op op, enum type type, struct ir_expr **args, uint32_t count) {
   struct value operands[3], result;
-  if (count == 0 || count > 3 || op == OP_LOAD || op == OP_LOAD_FLAT || !is_exact(op) || !is_foldable(type)) return NULL;
+  if (count == 0 || count > 3 || op == OP_LOAD || op == OP_LOAD_FLAT || op == OP_AWAIT || !is_exact(op) || !is_foldable(type)) return NULL;
   for (uint32_t i = 0; i < count; i++) {
     if (args[i]->op != OP_CONST || !is_foldable(args[i]->type)) return NULL;
     operands[i] = value_of(args[i]);
@@ -317,6 +317,12 @@ struct ir_var *ir_new_var(struct ir_kernel *kernel, enum ir_var_kind kind, enum 
   var->label = label;
   var->name = ir_fresh_name(kernel, label);
   return var;
+}
+
+bool ir_is_await(const struct ir_expr *e) {
+  if (e->op != OP_AWAIT || e->type != TYPE_U64 || e->count != 2) return false;
+  const struct ir_expr *again = e->args[1];
+  return (again->op == OP_LOAD || again->op == OP_LOAD_FLAT) && again->mem && again->mem->is_polled;
 }
 
 bool ir_equal(const struct ir_expr *a, const struct ir_expr *b) {

@@ -48,7 +48,7 @@ enum op {
 };
 enum op_rule {
   RULE_NONE, RULE_SAME, RULE_COMPARE, RULE_SELECT, RULE_CONVERT, RULE_MEMORY, RULE_SPECIAL, RULE_SHUFFLE, RULE_REDUX, RULE_PREDICATE,
-  RULE_FACT
+  RULE_FACT, RULE_AWAIT
 };
 struct op_info {
   const char *spelling;
@@ -99,6 +99,7 @@ struct ir_mem {
   uint32_t alignment;  // bytes that the base is known to have; at least the element's
   uint32_t parameter;  // tensors: place among the kernel's tensors
   struct ir_expr *workspace; // parts of the workspace: where it begins there, bytes, i64 over sizes; else NULL
+  bool is_polled; // of them: u64 words that other blocks wait for, 0 until one is written; each is read and written as one, and zero between launches
   // Shared ones whose places are permuted by pass `index`: of the number of a unit (the elements of the last dimension where that is
   // `unit` long and unit > 1, else one element), bits base..base+bits-1 ^= bits base+shift..base+shift+bits-1. bits 0: none.
   uint32_t unit, swizzle_bits, swizzle_base, swizzle_shift;
@@ -205,7 +206,8 @@ struct ir_stage_axis {
   bool is_reduction; // in this stage
 };
 
-// ARRIVE: every block counts itself in mem; the stages behind it run in the last one of the blocks that differ in block_axes only.
+// ARRIVE: every block counts itself in mem; the stages behind it run in the last one of the blocks that differ in block_axes only. mem NULL: no
+// counting, they run in the one whose place on these axes is the last, and wait for what they read.
 enum ir_stage_kind { STAGE_REDUCE, STAGE_STORE, STAGE_ARRIVE };
 struct ir_stage {
   enum ir_stage_kind kind;
@@ -325,6 +327,8 @@ struct ir_expr *ir_cast(struct arena *arena, enum type type, struct ir_expr *a);
 struct ir_expr *ir_make(struct arena *arena, enum op op, enum type type, struct ir_expr **args, uint32_t count);
 struct ir_expr *ir_load(struct arena *arena, struct ir_mem *mem, const struct list *indices);
 struct ir_expr *ir_special(struct arena *arena, enum op op, uint32_t dimension);
+// Whether an AWAIT waits for a word of a polled object.
+bool ir_is_await(const struct ir_expr *e);
 // An expression without folding, fields set by the caller (the reader of IR text).
 struct ir_expr *ir_raw(struct arena *arena, enum op op, enum type type, struct ir_expr **args, uint32_t count);
 

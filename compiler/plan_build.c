@@ -249,7 +249,7 @@ static void build_argument(struct builder *b, const struct plan_parameter *param
 // The workspace ends where its last part does.
 static void build_workspace(struct builder *b, const struct ir_entry *from, struct plan_entry *entry) {
   struct arena *arena = b->module->arena;
-  struct ir_expr *bytes = NULL;
+  struct ir_expr *bytes = NULL, *zeroed = ir_int(arena, TYPE_I64, WORKSPACE_HEADER_BYTES);
   for (uint32_t i = 0; i < from->memory.count; i++) {
     const struct ir_mem *mem = list_at(&from->memory, struct ir_mem, i);
     if (!mem->workspace) continue;
@@ -258,9 +258,10 @@ static void build_workspace(struct builder *b, const struct ir_entry *from, stru
     struct ir_expr *size = ir_int(arena, TYPE_I64, type_bytes(mem->type));
     for (uint32_t d = 0; d < mem->dims.count; d++) size = ir_binary(arena, OP_MUL, size, list_at(&mem->dims, struct ir_expr, d));
     bytes = ir_binary(arena, OP_ADD, mem->workspace, size);
+    if (mem->is_polled) zeroed = bytes; // those stand first
   }
   entry->workspace = translate(b, bytes);
-  if (bytes) entry->zeroed = translate_int(b, WORKSPACE_HEADER_BYTES);
+  if (bytes) entry->zeroed = translate(b, zeroed);
 }
 
 static bool waits_for_grid(const struct ir_entry *entry) {

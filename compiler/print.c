@@ -69,6 +69,7 @@ static void print_mem(struct printer *p, const char *keyword, const struct ir_me
     text_puts(p->out, " at ");
     print_expr(p, mem->workspace);
   }
+  if (mem->is_polled) text_puts(p->out, " polled");
   if (mem->is_dynamic) text_puts(p->out, " dynamic");
   if (mem->unit > 1) text_printf(p->out, " unit %u", mem->unit);
   if (mem->swizzle_bits)
@@ -359,7 +360,8 @@ static void print_reduce(struct printer *p, const struct ir_stage *stage) {
 static void print_arrive(struct printer *p, const struct ir_stage *stage) {
   begin_line(p);
   text_puts(p->out, "arrive ");
-  print_name(p, stage->mem ? stage->mem->name : NULL);
+  if (stage->mem) print_name(p, stage->mem->name);
+  else text_puts(p->out, "in order");
   text_puts(p->out, " over");
   for (uint32_t i = 0; i < 3; i++)
     if (stage->block_axes >> i & 1) text_printf(p->out, " %c", "xyz"[i]);

@@ -68,6 +68,7 @@ enum type ir_inferred_type(enum op op, struct ir_expr *const *args, uint32_t cou
   case RULE_PREDICATE: return TYPE_BOOL;
   case RULE_MEMORY: return mem ? mem->type : TYPE_INDEX;
   case RULE_FACT: return TYPE_I64;
+  case RULE_AWAIT: return TYPE_U64;
   case RULE_SPECIAL:
   case RULE_NONE:
   case RULE_CONVERT: return TYPE_INDEX;

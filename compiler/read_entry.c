@@ -29,6 +29,7 @@ struct ir_mem *read_mem(struct reader *r, enum ir_space space) {
   mem->is_strided = read_accept_word(r, "strided");
   if (read_accept_word(r, "parameter")) mem->parameter = read_uint(r, "the number of a parameter");
   if (space == SPACE_GLOBAL && read_accept_word(r, "at")) mem->workspace = read_expr(r);
+  mem->is_polled = read_accept_word(r, "polled");
   mem->is_dynamic = read_accept_word(r, "dynamic");
   if (read_accept_word(r, "unit")) mem->unit = read_uint(r, "the elements of a unit");
   if (read_accept_word(r, "swizzle")) {
@@ -189,7 +190,8 @@ static void read_stage_item(struct reader *r, struct ir_stage *stage) {
   } else if (reduces && read_at_word(r, "combine")) {
     stage->combine = read_combine(r);
   } else if (stage->kind == STAGE_ARRIVE && read_accept_word(r, "arrive")) {
-    stage->mem = read_known_mem(r);
+    if (read_accept_word(r, "in")) read_expect_word(r, "order");
+    else stage->mem = read_known_mem(r);
     read_expect_word(r, "over");
     for (bool more = true; more;) {
       more = false;
@@ -234,7 +236,7 @@ static struct ir_stage *read_stage(struct reader *r) {
   stage->range = read_range(r);
   read_expect(r, '{');
   while (!r->failed && !read_at(r, '}')) read_stage_item(r, stage);
-  if (stage->kind == STAGE_REDUCE ? !stage->reducer : !stage->mem)
+  if (stage->kind == STAGE_REDUCE ? !stage->reducer : stage->kind == STAGE_STORE ? !stage->mem : !stage->block_axes)
     read_expected(r, stage->kind == STAGE_REDUCE ? "the stage's reducer" : stage->kind == STAGE_STORE ? "the stage's store" : "what the stage counts in");
   read_expect(r, '}');
   return stage;

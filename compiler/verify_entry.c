@@ -99,7 +99,7 @@ static void check_reduce(struct verifier *v, const struct ir_stage *stage) {
 }
 
 static void check_arrive(struct verifier *v, const struct ir_stage *stage) {
-  if (!stage->mem || !verify_is_visible(v, stage->mem->name, stage->mem) || stage->mem->type != TYPE_U32)
+  if (stage->mem && (!verify_is_visible(v, stage->mem->name, stage->mem) || stage->mem->type != TYPE_U32))
     verify_fault(v, v->range, "blocks are counted in no memory object of type u32");
   if (!stage->block_axes || stage->block_axes > 7 || stage->axes.count || stage->guards.count)
     verify_fault(v, v->range, "an arrival is over block axes, and has none of its own");
@@ -157,6 +157,8 @@ static void check_memory(struct verifier *v, const struct ir_mem *mem) {
     verify_fault(v, mem->range, "memory object '%s' is global and no part of the workspace", mem->name);
   if (mem->workspace && mem->space != SPACE_GLOBAL)
     verify_fault(v, mem->range, "memory object '%s' is a part of the workspace and not global", mem->name);
+  if (mem->is_polled && (!mem->workspace || mem->type != TYPE_U64))
+    verify_fault(v, mem->range, "memory object '%s' is polled, and no part of the workspace of type u64", mem->name);
   if (mem->workspace) verify_typed(v, mem->workspace, PLACE_PLAN, TYPE_I64, "a place in the workspace");
   for (uint32_t i = 0; mem->space == SPACE_LOCAL && i < mem->dims.count; i++)
     if (!ir_is_const(list_at(&mem->dims, struct ir_expr, i)))

@@ -57,7 +57,8 @@ static const char *place_fault(struct verifier *v, const struct ir_expr *e, enum
   case RULE_COMPARE:
   case RULE_SELECT:
   case RULE_CONVERT:
-  case RULE_PREDICATE: return NULL;
+  case RULE_PREDICATE:
+  case RULE_AWAIT: return NULL;
   case RULE_MEMORY: return memory_fault(v, e, place, is_value);
   case RULE_SPECIAL:
     if (place != PLACE_PROGRAM) return arena_printf(&v->scratch, "'%s' outside programs", spelling);

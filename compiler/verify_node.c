@@ -150,6 +150,9 @@ const char *ir_node_fault(const struct ir_expr *e, struct arena *arena) {
       return arena_printf(arena, "'%s' takes i32 and u32, not %s", info->spelling, type_name(e->args[1]->type));
     return result_fault(e, e->args[1]->type, arena);
   case RULE_FACT: return fact_fault(e, arena);
+  case RULE_AWAIT:
+    if (ir_is_await(e) && e->args[0]->type == TYPE_U64) return NULL;
+    return "'await' is of a u64 and a load of a polled object";
   }
   return NULL;
 }

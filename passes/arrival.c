@@ -31,12 +31,26 @@ static uint32_t axes_behind(const struct ir_entry *entry, const struct ir_stage 
   return mask;
 }
 
+// Nothing is counted: the block whose place is the last goes on.
+static struct list *arrive_in_order(struct arrival *a, const struct ir_stage *stage, struct list *out) {
+  struct ir_expr *is_last = ir_int(a->arena, TYPE_BOOL, 1);
+  for (uint32_t d = 0; d < 3; d++) {
+    if (!(stage->block_axes >> d & 1)) continue;
+    struct ir_expr *last = ir_binary(a->arena, OP_SUB, ir_cast(a->arena, TYPE_INDEX, entry_grid_extent(a->arena, a->entry, d)), ir_int(a->arena, TYPE_INDEX, 1));
+    is_last = ir_binary(a->arena, OP_AND, is_last, ir_binary(a->arena, OP_EQ, a->logical[d], last));
+  }
+  struct ir_stmt *test = push(a, out, IR_IF);
+  test->value = is_last;
+  return &test->body;
+}
+
 // All stores of this block are before the count that one of its threads makes, between two fences; who finds that all others
 // have counted is the last. The counter wraps to 0 by itself. Along axes that nothing behind has, only the first blocks wrote pieces,
 // and only they go on. Returns the list that the last block's statements go to.
 struct list *arrival_emit(struct ir_kernel *kernel, struct ir_entry *entry, const struct ir_stage *stage, struct ir_expr *const logical[3], struct list *out) {
   struct arrival all = {kernel->names.arena, kernel, entry, logical}, *a = &all;
   struct arena *arena = a->arena;
+  if (!stage->mem) return arrive_in_order(a, stage, out);
   struct ir_expr *place = ir_int(arena, TYPE_INDEX, 0), *count = ir_int(arena, TYPE_I64, 1);
   for (int d = 3; d-- > 0;) {
     struct ir_expr *extent = entry_grid_extent(arena, a->entry, (uint32_t)d);

@@ -230,7 +230,7 @@ static struct ir_expr *pieces_of(struct cut *c, const struct ir_stage *stage, st
 }
 
 // The stage that combines the pieces. Threads of the reduction take pieces in turn; where order matters, each takes neighbours.
-static struct ir_stage *make_final(struct cut *c, const struct ir_stage *stage, const struct shape *shape, const struct list *partials, struct ir_expr *pieces) {
+static struct ir_stage *make_final(struct cut *c, const struct ir_stage *stage, const struct shape *shape, const struct list *partials, struct ir_expr *pieces, struct ir_axis **in_flight) {
   struct arena *arena = c->arena;
   struct ir_stage *final = arena_new(arena, struct ir_stage);
   *final = *stage;
@@ -256,11 +256,12 @@ static struct ir_stage *make_final(struct cut *c, const struct ir_stage *stage, 
     width *= axis->extent->integer;
   }
   struct ir_expr *steps = ceil_div(c, pieces, index_int(c, width));
-  int64_t flight = ir_is_const(steps) && steps->integer < IN_FLIGHT ? steps->integer : IN_FLIGHT;
+  int64_t most = stage->combine == COMBINE_FLAG ? cut_flag_flight(stage) : IN_FLIGHT, flight = ir_is_const(steps) && steps->integer < most ? steps->integer : most;
   if (flight < 1) flight = 1;
   struct ir_axis *outer = cut_axis(c, arena_printf(arena, "%s_o", label), ceil_div(c, steps, index_int(c, flight)), BIND_SERIAL, stage->range);
   struct ir_axis *unrolled = cut_axis(c, arena_printf(arena, "%s_u", label), index_int(c, flight), BIND_SERIAL, stage->range);
   unrolled->unroll = UINT32_MAX;
+  *in_flight = unrolled;
   outer->unroll = 1;
   struct ir_expr *step = ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, ir_ref(arena, outer->var), index_int(c, flight)), ir_ref(arena, unrolled->var));
   struct ir_var *number = ir_new_var(c->kernel, VAR_LET, TYPE_INDEX, label);
@@ -303,13 +304,14 @@ static struct ir_stage *make_final(struct cut *c, const struct ir_stage *stage, 
 }
 
 // Makes `stage` the reduction of one block and appends it and the stores of its values to `out`; returns the stage that combines them, or NULL. `kept`: the
-// axes (struct ir_axis) that its value is kept over.
-static struct ir_stage *cut_reduction(struct cut *c, struct ir_stage *stage, struct list *kept, struct list *out) {
+// axes (struct ir_axis) that its value is kept over. `waits`, `clears`: stages in front of and behind the one that combines.
+static struct ir_stage *cut_reduction(struct cut *c, struct ir_stage *stage, struct list *kept, struct list *out, struct list *waits, struct list *clears) {
   struct arena *arena = c->arena;
   struct shape shape;
   struct list partials = {0}, values = {0};
   struct ir_expr *piece, *pieces = pieces_of(c, stage, &piece);
-  if (!find_shape(c, stage, &shape)) return NULL;
+  bool by_flag = stage->combine == COMBINE_FLAG;
+  if (!find_shape(c, stage, &shape) || (by_flag && !cut_takes_flag(c, stage))) return NULL;
   *kept = list_copy(arena, &shape.outer);
   list_append(arena, kept, &shape.inner);
   for (uint32_t k = 0; k < stage->results.count; k++) {
@@ -318,12 +320,16 @@ static struct ir_stage *cut_reduction(struct cut *c, struct ir_stage *stage, str
     for (uint32_t i = 0; i < shape.outer.count; i++) list_push(arena, &dims, extent_wide(arena, list_at(&shape.outer, struct ir_axis, i)->extent));
     list_push(arena, &dims, extent_wide(arena, pieces));
     for (uint32_t i = 0; i < shape.inner.count; i++) list_push(arena, &dims, extent_wide(arena, list_at(&shape.inner, struct ir_axis, i)->extent));
-    list_push(arena, &partials, cut_workspace(c, arena_printf(arena, "%s_partial", result->label), result->type, &dims, stage->range));
+    struct ir_mem *partial = cut_workspace(c, arena_printf(arena, "%s_partial", result->label), by_flag ? TYPE_U64 : result->type, &dims, stage->range);
+    partial->is_polled = by_flag;
+    list_push(arena, &partials, partial);
     struct ir_var *value = ir_new_var(c->kernel, VAR_VALUE, result->type, arena_printf(arena, "%s_part", result->label));
     value->range = result->range;
     list_push(arena, &values, value);
   }
-  struct ir_stage *final = make_final(c, stage, &shape, &partials, pieces);
+  struct ir_axis *in_flight;
+  struct ir_stage *final = make_final(c, stage, &shape, &partials, pieces, &in_flight);
+  if (by_flag) cut_await(c, final, in_flight, waits, clears);
   struct list stores = {0};
   for (uint32_t k = 0; k < values.count; k++) {
     struct ir_stage *store = arena_new(arena, struct ir_stage);
@@ -338,6 +344,7 @@ static struct ir_stage *cut_reduction(struct cut *c, struct ir_stage *stage, str
     store->mem = partials.at[k];
     store->indices = partial_indices(c, &shape, piece);
     store->value = ir_ref(arena, values.at[k]);
+    if (by_flag) store->value = cut_to_word(c, store->value);
     list_push(arena, &stores, store);
   }
   struct list axes = {0};
@@ -389,14 +396,14 @@ static void assume_at_most(struct cut *c, struct ir_expr *value, int64_t most, c
 }
 
 // What a launch must keep to: counters there are, and numbers that they reach.
-static void assume_limits(struct cut *c, uint32_t mask) {
+static void assume_limits(struct cut *c, uint32_t mask, bool by_flag) {
   struct ir_expr *groups = ir_int(c->arena, TYPE_I64, 1), *blocks = groups;
   for (uint32_t d = 0; d < 3; d++) {
     struct ir_expr *extent = entry_grid_extent(c->arena, c->entry, d);
     if (mask >> d & 1) blocks = ir_binary(c->arena, OP_MUL, blocks, extent);
     else groups = ir_binary(c->arena, OP_MUL, groups, extent);
   }
-  assume_at_most(c, groups, WORKSPACE_COUNTERS, "a reduction over the grid has more than 16384 groups of blocks");
+  if (!by_flag) assume_at_most(c, groups, WORKSPACE_COUNTERS, "a reduction over the grid has more than 16384 groups of blocks");
   assume_at_most(c, blocks, INT32_MAX, "a reduction over the grid has more than 2147483647 blocks");
 }
 
@@ -565,18 +572,19 @@ bool pass_cut(struct pass_context *context, struct ir_kernel *kernel, struct ir_
   enum combine_form form = COMBINE_AUTO;
   uint32_t mask = plan_parts(parts, count, &form);
   if (!mask) return true;
-  for (uint32_t i = 0; form == COMBINE_FLAG && i < count; i++)
-    if (parts[i].is_reduced) return refuse(&c, parts[i].stage->range, "stage '%s': 'combine ... by flag' is not lowered by this version%s", parts[i].stage->label, "");
   struct list before = {0}, behind = {0}, finals = {0}, next = {0}, values = {0};
   bool *needed = needed_next(&c, parts, count), has_next = false, in_next = form == COMBINE_SECOND_KERNEL;
   for (uint32_t i = 0; i < count; i++) {
     struct part *part = &parts[i];
     if (part->is_reduced) {
       if (part->stage->reducer->is_ordered && !is_in_block_order(&c, part->stage)) return false;
-      struct ir_stage *final = cut_reduction(&c, part->stage, &part->axes, &before);
+      struct list waits = {0}, clears = {0};
+      struct ir_stage *final = cut_reduction(&c, part->stage, &part->axes, &before, &waits, &clears);
       if (!final) return false;
       list_push(arena, &finals, final);
+      list_append(arena, &behind, &waits);
       list_push(arena, in_next ? &next : &behind, final);
+      list_append(arena, &behind, &clears);
     } else if (!part->is_next) {
       list_push(arena, part->waits ? &behind : &before, part->stage);
     }
@@ -590,7 +598,7 @@ bool pass_cut(struct pass_context *context, struct ir_kernel *kernel, struct ir_
     arrive->kind = STAGE_ARRIVE;
     arrive->label = "arrive";
     arrive->range = entry->range;
-    arrive->mem = cut_counters(&c);
+    arrive->mem = form == COMBINE_FLAG ? NULL : cut_counters(&c);
     arrive->block_axes = mask;
     list_push(arena, &before, arrive);
     list_append(arena, &before, &behind);
@@ -598,6 +606,6 @@ bool pass_cut(struct pass_context *context, struct ir_kernel *kernel, struct ir_
   entry->stages = before;
   drop_dead(&entry->stages);
   cut_drop_unused(&c, entry);
-  if (!in_next) assume_limits(&c, mask);
+  if (!in_next) assume_limits(&c, mask, form == COMBINE_FLAG);
   return true;
 }

@@ -30,6 +30,15 @@ struct ir_entry *cut_next_launch(struct cut *c, const struct list *stages, const
 // Takes away the axes that no stage has.
 void cut_drop_unused(struct cut *c, struct ir_entry *entry);
 
+// passes/cut_flag.c. Whether the stage's values fit words with flags, and one thread waits for each; else reports it.
+bool cut_takes_flag(struct cut *c, const struct ir_stage *stage);
+// Loads in flight a thread of what combines them.
+uint32_t cut_flag_flight(const struct ir_stage *stage);
+struct ir_expr *cut_to_word(struct cut *c, struct ir_expr *value);
+// Makes `final`, whose operands are loads of words, wait for them: appends the stages in front of it to `before`, those behind it to `behind`. `unrolled`:
+// its loop over the loads in flight.
+void cut_await(struct cut *c, struct ir_stage *final, const struct ir_axis *unrolled, struct list *before, struct list *behind);
+
 // passes/cut_atomic.c: makes the fold that `stage` feeds an atomic of every block. Reports and returns false where that cannot be.
 bool cut_atomic(struct cut *c, struct ir_stage *stage);
 

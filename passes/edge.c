@@ -59,9 +59,10 @@ static bool has_collective(const struct list *block) {
   return false;
 }
 
-static void find_shared_read(struct ir_expr *e, void *state) { *(bool *)state |= (e->op == OP_LOAD || e->op == OP_LOAD_FLAT) && e->mem->space == SPACE_SHARED; }
+static void find_shared_read(struct ir_expr *e, void *state) { *(bool *)state |= e->op == OP_AWAIT || ((e->op == OP_LOAD || e->op == OP_LOAD_FLAT) && e->mem->space == SPACE_SHARED); }
 
-// A copy in shared memory lacks the elements that the guard leaves out: what is read of it there is no value to select from.
+// A copy in shared memory lacks the elements that the guard leaves out: what is read of it there is no value to select from. What the guard leaves
+// out nobody may wait for.
 static bool reads_shared(const struct ir_stmt *stmt) {
   bool reads = stmt->kind == IR_LOAD_WIDE && stmt->mem->space == SPACE_SHARED;
   if (stmt->value) ir_visit_expr(stmt->value, find_shared_read, &reads);

@@ -239,6 +239,10 @@ const struct av *prove_eval(struct prover *p, struct ir_expr *e) {
   case OP_BLOCK: v = eval_block(p, e); break;
   case OP_LOAD:
   case OP_LOAD_FLAT: v = eval_load(p, e); break;
+  case OP_AWAIT: // another block's value
+    prove_eval(p, e->args[0]);
+    v = prove_eval(p, e->args[1]);
+    break;
   case OP_SHFL_DOWN:
   case OP_SHFL_XOR:
   case OP_SHFL_IDX: v = prove_shuffle(p, e); break;

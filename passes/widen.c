@@ -152,8 +152,10 @@ static void add_access(struct collector *c, struct ir_mem *mem, struct ir_expr *
   if (access->offset.is_valid) list_push(c->w->arena, &c->accesses, access);
 }
 
-static void collect_load(struct ir_expr *e, void *state) {
-  if (e->op == OP_LOAD) add_access(state, e->mem, e, e->args);
+// Loads, but for those that are repeated until they see a value.
+static void collect_loads(struct collector *c, struct ir_expr *e) {
+  for (uint32_t i = 0; i < (e->op == OP_AWAIT ? 1 : e->count); i++) collect_loads(c, e->args[i]);
+  if (e->op == OP_LOAD) add_access(c, e->mem, e, e->args);
 }
 
 // The access of the same kind that lies `distance` elements behind `first`.
@@ -257,7 +259,7 @@ static struct list join_run(struct widener *w, const struct list *run) {
   for (c.place = 0; c.place < run->count; c.place++) {
     struct ir_stmt *stmt = run->at[c.place];
     statement_facts(w->entry, &facts, stmt);
-    if (stmt->value) ir_visit_expr(stmt->value, collect_load, &c);
+    if (stmt->value) collect_loads(&c, stmt->value);
     if (stmt->kind == IR_STORE) add_access(&c, stmt->mem, NULL, (struct ir_expr *const *)stmt->indices.at);
   }
   struct edit *edits = arena_array(w->arena, struct edit, run->count + 1);

@@ -116,8 +116,17 @@ static red_error take_spare(struct red_device *device, const char *kernel, const
                    kernel, bytes);
 }
 
+// Where all of it is zero between launches, sizes that are near one another share one.
+static void round_up(int64_t *bytes, int64_t *zeroed) {
+  int64_t power = 1 << 16;
+  if (*bytes != *zeroed) return;
+  while (power < *bytes && power <= INT64_MAX / 2) power *= 2;
+  if (power >= *bytes) *bytes = *zeroed = power;
+}
+
 red_error workspace_take(struct red_device *device, const char *kernel, red_stream stream, int64_t bytes, int64_t zeroed, void **data) {
   struct stream_state state;
+  round_up(&bytes, &zeroed);
   red_error error = device->backend->stream_state(device, stream, &state);
   if (error) return error;
   if (state.capture) return take_spare(device, kernel, &state, bytes, zeroed, data);
@@ -131,6 +140,7 @@ red_error workspace_take(struct red_device *device, const char *kernel, red_stre
 red_error workspace_prepare(struct red_device *device, red_stream stream, int64_t bytes, int64_t zeroed) {
   struct stream_state state;
   void *data;
+  round_up(&bytes, &zeroed);
   red_error error = device->backend->stream_state(device, stream, &state);
   if (!error) error = keep(device, stream, state.id, bytes, zeroed, &data);
   if (error) return error;

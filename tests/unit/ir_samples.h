@@ -530,7 +530,8 @@ static struct ir_expr *apply(struct sample *s, enum op op, struct ir_var *operan
     return type_is_float(type) ? ir_float(&s->arena, type, -2.5) : ir_int(&s->arena, type, 1);
   case RULE_MEMORY:
   case RULE_SPECIAL:
-  case RULE_FACT: return NULL;
+  case RULE_FACT:
+  case RULE_AWAIT: return NULL;
   }
   return NULL;
 }
@@ -566,6 +567,12 @@ static void build_operations(struct sample *s) {
       require(s, &kernel->requirements, ir_binary(arena, OP_GE, fact, ir_int(arena, TYPE_I64, 0)), "");
     }
   }
+  struct ir_mem *words = new_mem(s, kernel, "words", SPACE_GLOBAL, TYPE_U64, ir_int(arena, TYPE_I64, 9), NULL);
+  words->workspace = ir_int(arena, TYPE_I64, 65536);
+  words->is_polled = words->is_output = words->is_read = true;
+  list_push(arena, &entry->memory, words);
+  struct ir_expr *word[2] = {ir_int(arena, TYPE_U64, 0), load(s, words, index_of(s, 2), NULL)};
+  let(s, kernel, body, "came", ir_raw(arena, OP_AWAIT, TYPE_U64, word, 2), no_range);
   let(s, kernel, body, "pair", load(s, A, index_of(s, 3), index_of(s, 4)), no_range);
   struct ir_expr *offset = index_of(s, 5), *flat = ir_raw(arena, OP_LOAD_FLAT, TYPE_C128, &offset, 1);
   flat->mem = A;
