@@ -262,13 +262,14 @@ private:
 
   // ---- Expressions
 
+  // The lowest 64 bits: those of an unsigned number above 2^63 are a negative one.
+  static int64_t low_bits(const llvm::APSInt &i) { return static_cast<int64_t>(i.extOrTrunc(64).getZExtValue()); }
+
   host_expr *literal(const Expr *e, enum type type) {
     Expr::EvalResult result;
     if (e->isValueDependent() || e->getType()->isVoidType() || !e->EvaluateAsRValue(result, ast) || result.HasSideEffects) return nullptr;
     if (result.Val.isInt()) {
-      const llvm::APSInt &i = result.Val.getInt();
-      return integer(type, i.isUnsigned() && i.getBitWidth() < 64 ? static_cast<int64_t>(i.getZExtValue()) : static_cast<int64_t>(i.getExtValue()),
-                     e->getSourceRange());
+      return integer(type, low_bits(result.Val.getInt()), e->getSourceRange());
     }
     if (!result.Val.isFloat()) return nullptr;
     llvm::APFloat f = result.Val.getFloat();
@@ -680,7 +681,7 @@ private:
     auto constant = [&](const Expr *x) -> int64_t {
       Expr::EvalResult result;
       if (mentions_variables(x) || !x->EvaluateAsInt(result, ast)) return 0;
-      return result.Val.getInt().getExtValue();
+      return low_bits(result.Val.getInt());
     };
     if (const auto *u = dyn_cast_or_null<UnaryOperator>(e)) {
       if (!u->isIncrementDecrementOp() || !is_var(u->getSubExpr())) return 0;

@@ -91,6 +91,21 @@ static void put_reductions_back(struct arena *arena, const struct list *stages) 
   }
 }
 
+// Whether a reduction is the same for all outputs: each thread computes it, in front of its output, and it stands in no thread's way.
+static bool is_same_for_all(const struct list *stages, uint32_t number) {
+  const struct ir_stage *stage = stages->at[number];
+  uint32_t place;
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    const struct ir_stage_axis *used = stage->axes.at[i];
+    if (!used->is_reduction) return false;
+    for (uint32_t k = 0; k < stages->count; k++)
+      if (k != number && has_axis(stages->at[k], used->axis, false, &place)) return false;
+  }
+  for (uint32_t k = 0; k < stages->count; k++)
+    if (k != number && reads(stage, stages->at[k])) return false;
+  return stage->kind == STAGE_REDUCE;
+}
+
 // Stages that share an axis or a value are scheduled together: `group` gets a number a stage.
 static uint32_t number_groups(const struct list *stages, uint32_t *group) {
   for (uint32_t i = 0; i < stages->count; i++) group[i] = i;
@@ -100,7 +115,7 @@ static uint32_t number_groups(const struct list *stages, uint32_t *group) {
       for (uint32_t b = a + 1; b < stages->count; b++) {
         if (group[a] == group[b]) continue;
         struct ir_stage *first = stages->at[a], *second = stages->at[b];
-        bool together = reads(second, first);
+        bool together = reads(second, first) && !is_same_for_all(stages, a);
         uint32_t place;
         for (uint32_t k = 0; k < first->axes.count && !together; k++)
           together = has_axis(second, list_at(&first->axes, struct ir_stage_axis, k)->axis, false, &place);

@@ -181,6 +181,7 @@ def main():
     parser.add_argument('--only', default='')
     parser.add_argument('-j', '--jobs', type=int, default=os.cpu_count())
     options = parser.parse_args()
+    options.redc = os.path.abspath(options.redc)
     if not os.path.exists(os.path.join(os.path.dirname(options.redc), 'redc-clang')):
         print('skipped: redc-clang was not built (Clang was not found)')
         return 77
