@@ -103,7 +103,7 @@ static void mark_written(unsigned char *written, uint32_t bytes) {
 static void report_unwritten(struct sim_warp *warp, const struct sim_op *op, uint32_t lane, uint64_t address,
                              uint32_t bytes, const unsigned char *written, const char *what) {
   uint32_t first = 0;
-  while (first + 1 < bytes && written[first] == 1) first++;
+  while (first + 1 < bytes && (written[first] == 1 || written[first] == SIM_LOCAL_POISON)) first++;
   struct sim_where at = where(warp, op, lane, address, bytes);
   bool is_pending = written[first] == 2;
   sim_find(warp->block->launch, SIM_UNINITIALISED, &at,
@@ -216,6 +216,16 @@ static uint32_t access_shared(struct sim_warp *warp, const struct sim_op *op, ui
   return mask;
 }
 
+// A load of bytes of local memory that are not all written, or that hold poison, which it passes on: memory of a thread's own is
+// where compilers keep what may never be used.
+static void read_marked(struct sim_warp *warp, const struct sim_op *op, uint32_t lane, uint64_t address,
+                        uint32_t bytes, const unsigned char *marks) {
+  if (memchr(marks, SIM_LOCAL_POISON, bytes)) warp->loaded_poison |= 1u << lane;
+  if (sim_checks(warp, SIM_UNINITIALISED) && memchr(marks, SIM_LOCAL_UNWRITTEN, bytes)) {
+    report_unwritten(warp, op, lane, address, bytes, marks, "local memory");
+  }
+}
+
 static uint32_t access_local(struct sim_warp *warp, const struct sim_op *op, uint32_t mask,
                              const uint64_t *address, uint32_t bytes, enum sim_access access,
                              unsigned char **host) {
@@ -227,10 +237,10 @@ static uint32_t access_local(struct sim_warp *warp, const struct sim_op *op, uin
   SIM_EACH_BIT(mask, l) {
     host[l] = warp->local[l] + address[l];
     unsigned char *marks = warp->local_written[l] + address[l];
-    if ((access & SIM_READ) && sim_checks(warp, SIM_UNINITIALISED) && !all_written(marks, bytes)) {
-      report_unwritten(warp, op, l, address[l], bytes, marks, "local memory");
-    }
-    if (access & SIM_WRITE) mark_written(marks, bytes);
+    if ((access & SIM_READ) && !all_written(marks, bytes)) read_marked(warp, op, l, address[l], bytes, marks);
+    if (!(access & SIM_WRITE)) continue;
+    mark_written(marks, bytes);
+    if (warp->stored_poison >> l & 1) memset(marks, SIM_LOCAL_POISON, bytes);
   }
   if (access & SIM_READ) warp->worker->counters.stats.local_loads++;
   if (access & SIM_WRITE) warp->worker->counters.stats.local_stores++;
@@ -293,6 +303,8 @@ uint32_t sim_access(struct sim_warp *warp, const struct sim_op *op, enum sim_spa
   SIM_EACH(mask, l, { low |= address[l]; });
   if (low & (bytes - 1)) mask = check_alignment(warp, op, mask, address, bytes, access);
   if (!mask) return 0;
+  uint32_t poison = access & SIM_WRITE && space != SIM_SPACE_LOCAL ? warp->stored_poison & mask : 0;
+  if (poison) sim_find_poison(warp, op, poison, "a stored value");
   switch (space) {
   case SIM_SPACE_SHARED: return access_shared(warp, op, mask, address, bytes, access, host);
   case SIM_SPACE_LOCAL: return access_local(warp, op, mask, address, bytes, access, host);

@@ -421,7 +421,9 @@ struct sim_warp {
   unsigned char *special;
   uint32_t frame_local;                    // offset in local memory of the running split's frame
   unsigned char *local[SIM_LANES];         // local memory
-  unsigned char *local_written[SIM_LANES]; // and which bytes are written
+  unsigned char *local_written[SIM_LANES]; // and of each byte, SIM_LOCAL_*
+  uint32_t stored_poison;                  // lanes whose store, being carried out, has a value that is poison
+  uint32_t loaded_poison;                  // lanes whose load found such a value in local memory
   uint32_t local_bytes;
   uint32_t masks[SIM_LANES];  // of the warp instruction that a lane waits at
   uint32_t absent_op[SIM_LANES]; // the last shuffle that gave a lane a value of none, + 1
@@ -699,6 +701,8 @@ bool sim_barrier_force(struct sim_block *block);
 // call.c: both return false when the split is gone or must stop.
 bool sim_call(struct sim_warp *warp, struct sim_split *split, const struct sim_op *op);
 bool sim_return(struct sim_warp *warp, struct sim_split *split);
+// Bytes of local memory: never written, written, written with what depends on a lane that took no part in a shuffle.
+enum { SIM_LOCAL_UNWRITTEN, SIM_LOCAL_WRITTEN, SIM_LOCAL_POISON = 3 };
 // Room for local memory up to `bytes` a lane; false when memory is short.
 bool sim_local_reserve(struct sim_warp *warp, uint32_t bytes);
 

@@ -56,12 +56,13 @@ void sim_run_ld(struct sim_warp *warp, const struct sim_op *op, uint32_t mask) {
   uint32_t sound = sim_addresses(warp, op, mask, address);
   if (op->scope != SIM_SCOPE_WEAK) memcpy(first, address, sizeof first);
   uint32_t bytes = (uint32_t)op->bytes * op->vector;
+  warp->loaded_poison = 0;
   uint32_t done = sim_access(warp, op, (enum sim_space)op->space, sound, address, bytes, SIM_READ, host);
   const int32_t *slots = &warp->module->lists[op->target];
   for (unsigned i = 0; i < op->vector; i++) {
     load_element(warp, op, done, slots[i], host, i * op->bytes);
     if (mask & ~done) clear_element(warp, op, mask & ~done, slots[i]);
-    *sim_poison(warp, slots[i]) &= ~mask;
+    *sim_poison(warp, slots[i]) = (*sim_poison(warp, slots[i]) & ~mask) | (warp->loaded_poison & done);
   }
   if (op->scope == SIM_SCOPE_WEAK) return;
   atomic_thread_fence(memory_order_acquire);
@@ -95,11 +96,12 @@ void sim_run_st(struct sim_warp *warp, const struct sim_op *op, uint32_t mask) {
   const int32_t *slots = &warp->module->lists[op->target];
   uint32_t poison = 0;
   for (unsigned i = 0; i < op->vector; i++) poison |= *sim_poison(warp, slots[i]);
-  if (poison & mask) sim_find_poison(warp, op, poison & mask, "a stored value");
   uint32_t sound = sim_addresses(warp, op, mask, address);
   if (op->scope != SIM_SCOPE_WEAK) memcpy(first, address, sizeof first);
   uint32_t bytes = (uint32_t)op->bytes * op->vector;
+  warp->stored_poison = poison & mask;
   uint32_t done = sim_access(warp, op, (enum sim_space)op->space, sound, address, bytes, SIM_WRITE, host);
+  warp->stored_poison = 0;
   if (op->scope != SIM_SCOPE_WEAK) {
     SIM_EACH_BIT(done, l)
     sim_clock_release(warp, op, l, generic_address((enum sim_space)op->space, first[l]));
