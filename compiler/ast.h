@@ -179,7 +179,7 @@ struct ast_directive {
   struct ast_ref at;      // t
   struct ast_name alias;  // S; text NULL: none
   struct ast_expr *unit, *pad, *depth; // NULL: not given
-  struct ast_ref along;                // axis.text NULL: none
+  struct ast_ref along, pad_along;     // of unit and pad; axis.text NULL: none
   struct list swizzle;                 // struct ast_expr: B, M, S, or none
   struct ast_name by;                  // copy cp_async bulk; text NULL: none
 };

@@ -371,6 +371,10 @@ static void print_stage(const struct ast_directive *stage, struct text *out) {
     print_ref(&stage->along, out);
   }
   print_option("pad", stage->pad, out);
+  if (stage->pad_along.axis.text) {
+    text_puts(out, " along ");
+    print_ref(&stage->pad_along, out);
+  }
   if (stage->swizzle.count) {
     text_puts(out, " swizzle ");
     print_exprs(&stage->swizzle, out);

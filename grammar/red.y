@@ -78,7 +78,7 @@ static char dimension(struct red_parser *parser, const char *text, struct range 
   struct { struct list refs, factors; } tile;
   struct { struct ast_name word; char dimension; } place;
   struct { struct ast_expr *size; struct ast_ref along; } unit;
-  struct { struct ast_expr *pad; struct list swizzle; } layout;
+  struct { struct ast_expr *pad; struct ast_ref pad_along; struct list swizzle; } layout;
 }
 
 %token YYEOF 0 "end of file"
@@ -497,7 +497,7 @@ directive:
   | STAGE identifier AT ref IN memory opt_as opt_unit opt_layout opt_depth opt_by
     { $$ = DIRECTIVE(@$, .kind = AST_STAGE, .tensor = NAME_OF($2, @2), .at = *$4, .word = NAME_OF($6, @6),
                      .alias = NAME_OF($7, @7), .unit = $8.size, .along = $8.along, .pad = $9.pad,
-                     .swizzle = $9.swizzle, .depth = $10, .by = NAME_OF($11, @11)); }
+                     .pad_along = $9.pad_along, .swizzle = $9.swizzle, .depth = $10, .by = NAME_OF($11, @11)); }
   | CACHE identifier BY identifier
     { $$ = DIRECTIVE(@$, .kind = AST_CACHE, .names = LIST(NAME_NODE($2, @2)), .word = NAME_OF($4, @4)); }
   | BLOCKS expr
@@ -561,10 +561,11 @@ opt_unit:
   ;
 
 opt_layout:
-    %empty      { $$.pad = NULL; $$.swizzle = (struct list){0}; }
-  | PAD expr    { $$.pad = $2; $$.swizzle = (struct list){0}; }
+    %empty              { $$.pad = NULL; $$.pad_along = (struct ast_ref){0}; $$.swizzle = (struct list){0}; }
+  | PAD expr            { $$.pad = $2; $$.pad_along = (struct ast_ref){0}; $$.swizzle = (struct list){0}; }
+  | PAD expr ALONG ref  { $$.pad = $2; $$.pad_along = *$4; $$.swizzle = (struct list){0}; }
   | SWIZZLE expr ',' expr ',' expr
-    { $$.pad = NULL; $$.swizzle = LIST_WITH(LIST2($2, $4), $6); }
+    { $$.pad = NULL; $$.pad_along = (struct ast_ref){0}; $$.swizzle = LIST_WITH(LIST2($2, $4), $6); }
   ;
 
 opt_depth:

@@ -16,44 +16,23 @@
 // everything of a thread in flight; output rows fastest among blocks, and an axis that is slower than these on no side faster still.
 #include <string.h>
 
-#include "passes/automatic_view.h"
+#include "passes/automatic_permute.h"
 #include "passes/stage.h"
 
-enum { THREADS = 256, VECTOR = 16, WORD = 4, LANES = 8, SMALLEST_SIDE = 24, MAX_GROUPS = VIEW_MAX_AXES };
-
-// Merged axes.
-struct group {
-  struct list axes;    // struct ir_axis, outermost first
-  int64_t count;       // iterations; -1: known at launch
-  const char *extent;  // text
-  const char *name;    // after they were fused
-};
-
-struct permute {
-  struct automatic *a;
-  struct view view;
-  struct arena *arena;
-  struct text *out;
-  struct view_access *store, *load; // load: the one that moves along all axes, and whose fastest axis is another one if such is there
-  struct list ones;                 // struct ir_axis, of one iteration
-  struct group groups[MAX_GROUPS];  // in the order of the output
-  int group_count;
-  struct group *fast_out, *fast_in; // fast_in NULL: no axis moves the input by one element
-  struct list taken;                // const char *
-};
+enum { THREADS = 256, LANES = 8, SMALLEST_SIDE = 24 };
 
 // --- Merging ------------------------------------------------------------------------------------------------------
 
 static struct ir_axis *last_axis(const struct group *group) { return group->axes.at[group->axes.count - 1]; }
 
 // How far a step of the group moves the access.
-static struct poly stride_of(const struct permute *p, const struct view_access *access, const struct group *group) {
+struct poly permute_stride(const struct permute *p, const struct view_access *access, const struct group *group) {
   return view_stride(&p->view, access, last_axis(group));
 }
 
 static bool moves_all(const struct permute *p, const struct view_access *access) {
   for (int g = 0; g < p->group_count; g++) {
-    struct poly stride = stride_of(p, access, &p->groups[g]);
+    struct poly stride = permute_stride(p, access, &p->groups[g]);
     if (!stride.is_valid || poly_is_zero(stride)) return false;
   }
   return true;
@@ -142,13 +121,6 @@ static void find_load(struct permute *p) {
 
 // --- Conditions ---------------------------------------------------------------------------------------------------
 
-// A `when` under construction.
-struct when {
-  struct permute *p;
-  const char *text;
-  const char *refusal; // why sizes that are known refute it; NULL: they do not
-};
-
 static void add_condition(struct when *w, const char *condition) { w->text = w->text ? arena_printf(w->p->arena, "%s && %s", w->text, condition) : condition; }
 
 static void refuse(struct when *w, const char *why) {
@@ -171,7 +143,7 @@ static void need_least(struct when *w, const struct group *group, int64_t least)
 }
 
 // Every row of the tensor starts on so many elements.
-static void need_alignment(struct when *w, const struct ir_mem *mem, uint32_t elements) {
+void permute_need_alignment(struct when *w, const struct ir_mem *mem, uint32_t elements) {
   uint32_t bytes = elements * type_bytes(mem->type);
   if (elements == 1) return;
   if (mem->alignment < bytes) add_condition(w, arena_printf(w->p->arena, "aligned(%s, %u)", mem->label, bytes));
@@ -185,7 +157,7 @@ static void need_alignment(struct when *w, const struct ir_mem *mem, uint32_t el
   }
 }
 
-static bool begin(struct permute *p, const char *name, struct when *when, const char *reason) {
+bool permute_begin(struct permute *p, const char *name, struct when *when, const char *reason) {
   const char *condition = p->a->condition;
   if (when->refusal) {
     text_printf(p->out, "// no schedule '%s': %s\n", name, when->refusal);
@@ -209,7 +181,7 @@ static const char *cache_hint(const struct permute *p) {
   return bytes >= 48 << 20 ? "evict_last" : bytes >= 16 << 20 ? "evict_first" : NULL;
 }
 
-static void end(struct permute *p) {
+void permute_end(struct permute *p) {
   const char *hint = cache_hint(p);
   for (uint32_t i = 0; i < p->view.accesses.count && hint; i++) {
     const struct view_access *access = p->view.accesses.at[i];
@@ -222,11 +194,11 @@ static void end(struct permute *p) {
 
 // --- Directives -----------------------------------------------------------------------------------------------------
 
-static const char *fresh(struct permute *p, const char *base) { return view_fresh(&p->view, &p->taken, base); }
-static const char *piece(struct permute *p, const struct group *group, const char *suffix) { return fresh(p, arena_printf(p->arena, "%s%s", group->name, suffix)); }
+const char *permute_fresh(struct permute *p, const char *base) { return view_fresh(&p->view, &p->taken, base); }
+const char *permute_piece(struct permute *p, const struct group *group, const char *suffix) { return permute_fresh(p, arena_printf(p->arena, "%s%s", group->name, suffix)); }
 
 // Brings the axes into the order of the output, those of one iteration first, and makes each group one axis.
-static void write_groups(struct permute *p) {
+void permute_write_groups(struct permute *p) {
   const struct ir_stage *stage = p->a->entry->stages.at[0];
   struct list order = list_copy(p->arena, &p->ones);
   for (int g = 0; g < p->group_count; g++) list_append(p->arena, &order, &p->groups[g].axes);
@@ -239,16 +211,16 @@ static void write_groups(struct permute *p) {
     if (group->axes.count == 1) continue;
     const char *name = group->name;
     for (uint32_t i = 1; i < group->axes.count; i++) name = arena_printf(p->arena, "%s_%s", name, list_at(&group->axes, struct ir_axis, i)->var->label);
-    group->name = fresh(p, name);
+    group->name = permute_fresh(p, name);
     text_printf(p->out, "  fuse %s -> %s;\n", view_names(&p->view, &group->axes), group->name);
   }
 }
 
-static const char *join(struct permute *p, const char *list, const char *name) { return list ? arena_printf(p->arena, "%s, %s", list, name) : name; }
+const char *permute_join(struct permute *p, const char *list, const char *name) { return list ? arena_printf(p->arena, "%s, %s", list, name) : name; }
 
 static bool is_at_most(const struct permute *p, const struct view_access *access, const struct group *a, const struct group *b) {
   struct facts *facts = &access->stage->facts;
-  struct poly x = stride_of(p, access, a), y = stride_of(p, access, b);
+  struct poly x = permute_stride(p, access, a), y = permute_stride(p, access, b);
   return x.is_valid && y.is_valid && prove_nonnegative(facts, poly_sub(facts, y, x));
 }
 
@@ -259,8 +231,8 @@ static void sort_batch(struct permute *p, const struct group *rows_in, const str
     const struct group *group = &p->groups[g];
     if (group == rows_in || group == rows_out) continue;
     bool is_inside = is_at_most(p, p->load, group, rows_in) && is_at_most(p, p->store, group, rows_out);
-    if (is_inside) *inside = join(p, *inside, group->name);
-    else *outside = join(p, *outside, group->name);
+    if (is_inside) *inside = permute_join(p, *inside, group->name);
+    else *outside = permute_join(p, *outside, group->name);
   }
 }
 
@@ -276,7 +248,7 @@ static int log2_of(int64_t n) {
   return log;
 }
 
-static const char *describe(struct permute *p) {
+const char *permute_describe(struct permute *p) {
   const char *text = "";
   for (int g = 0; g < p->group_count; g++) text = arena_printf(p->arena, "%s(%s)", text, view_names(&p->view, &p->groups[g].axes));
   return text;
@@ -285,8 +257,7 @@ static const char *describe(struct permute *p) {
 // --- Copies in shared memory ----------------------------------------------------------------------------------------
 
 // The tensors, at most MOST_COPIES, that tiles of are copied: those that move along all axes, and whose fastest axis is that of the input.
-enum { MOST_COPIES = 4 };
-static int find_copies(struct permute *p, const struct ir_mem *copies[MOST_COPIES]) {
+int permute_copies(struct permute *p, const struct ir_mem *copies[MOST_COPIES]) {
   int count = 0;
   for (uint32_t i = 0; i < p->view.accesses.count; i++) {
     struct view_access *access = p->view.accesses.at[i];
@@ -300,7 +271,7 @@ static int find_copies(struct permute *p, const struct ir_mem *copies[MOST_COPIE
   return count;
 }
 
-static const char *copy_name(struct permute *p, int number) {
+const char *permute_copy_name(struct permute *p, int number) {
   const char *name = number ? arena_printf(p->arena, "S%d", number + 1) : "S";
   for (uint32_t i = 0; i < p->a->kernel->tensors.count; i++) // a stage of that name would be the output's
     if (strcmp(list_at(&p->a->kernel->tensors, struct ir_mem, i)->label, name) == 0) return arena_printf(p->arena, "%s_", name);
@@ -320,12 +291,12 @@ struct tile {
 static void write_tile(struct permute *p, struct tile *t) {
   struct group *i = p->fast_out, *j = p->fast_in;
   const char *outside, *inside;
-  write_groups(p);
-  const char *io = piece(p, i, "_tile"), *jo = piece(p, j, "_tile");
-  t->ii = piece(p, i, "_in"), t->ji = piece(p, j, "_in"), t->tile_axis = fresh(p, "tile");
+  permute_write_groups(p);
+  const char *io = permute_piece(p, i, "_tile"), *jo = permute_piece(p, j, "_tile");
+  t->ii = permute_piece(p, i, "_in"), t->ji = permute_piece(p, j, "_in"), t->tile_axis = permute_fresh(p, "tile");
   sort_batch(p, i, j, &outside, &inside);
-  const char *order = join(p, join(p, outside, io), jo);
-  if (inside) order = join(p, order, inside);
+  const char *order = permute_join(p, permute_join(p, outside, io), jo);
+  if (inside) order = permute_join(p, order, inside);
   text_printf(p->out, "  split %s by %lld -> %s, %s;  split %s by %lld -> %s, %s;\n", i->name, (long long)t->i, io, t->ii, j->name, (long long)t->j, jo, t->ji);
   text_printf(p->out, "  reorder %s, %s, %s;\n  fuse %s -> %s;  bind %s -> block.x;\n", order, t->ji, t->ii, order, t->tile_axis, t->tile_axis);
 }
@@ -337,17 +308,17 @@ static void write_threads(struct permute *p, const char *axis, int64_t count) {
     text_printf(p->out, "  bind %s -> thread.x;\n", axis);
     return;
   }
-  const char *outer = fresh(p, arena_printf(p->arena, "%s_more", axis)), *inner = fresh(p, arena_printf(p->arena, "%s_thread", axis));
+  const char *outer = permute_fresh(p, arena_printf(p->arena, "%s_more", axis)), *inner = permute_fresh(p, arena_printf(p->arena, "%s_thread", axis));
   text_printf(p->out, "  split %s by %lld -> %s, %s;  bind %s -> thread.x;  unroll %s;\n", axis, (long long)threads, outer, inner, inner, outer);
 }
 
 // The output's side: 16 bytes along I a thread, neighbouring threads along I.
 static void write_output(struct permute *p, const struct tile *t) {
   const char *stage = p->a->entry->stages.count ? list_at(&p->a->entry->stages, struct ir_stage, 0)->label : "";
-  const char *all = fresh(p, "out"), *part = t->ii, *vector = NULL;
+  const char *all = permute_fresh(p, "out"), *part = t->ii, *vector = NULL;
   int64_t count = t->i * t->j / t->vector_out;
   if (t->vector_out > 1) {
-    part = fresh(p, arena_printf(p->arena, "%s_part", t->ii)), vector = fresh(p, arena_printf(p->arena, "%s_vector", t->ii));
+    part = permute_fresh(p, arena_printf(p->arena, "%s_part", t->ii)), vector = permute_fresh(p, arena_printf(p->arena, "%s_vector", t->ii));
     text_printf(p->out, "  split %s.%s by %u -> %s, %s;  ", stage, t->ii, t->vector_out, part, vector);
   } else {
     text_puts(p->out, "  ");
@@ -362,14 +333,14 @@ static void write_output(struct permute *p, const struct tile *t) {
 // The copy's side: a thread reads 16 bytes along J of the rows that make a unit; neighbouring threads along J, then along I.
 static void write_fill(struct permute *p, const struct tile *t, const char *copy) {
   int64_t rows = t->i / t->unit, columns = t->j / t->vector_in;
-  const char *row = t->ii, *all = fresh(p, arena_printf(p->arena, "%s_fill", copy)), *unit = NULL, *vector = NULL;
-  const char *far = fresh(p, arena_printf(p->arena, "%s_far", copy)), *near = fresh(p, arena_printf(p->arena, "%s_near", copy)), *part = t->ji;
+  const char *row = t->ii, *all = permute_fresh(p, arena_printf(p->arena, "%s_fill", copy)), *unit = NULL, *vector = NULL;
+  const char *far = permute_fresh(p, arena_printf(p->arena, "%s_far", copy)), *near = permute_fresh(p, arena_printf(p->arena, "%s_near", copy)), *part = t->ji;
   if (t->unit > 1) {
-    row = fresh(p, arena_printf(p->arena, "%s_row", copy)), unit = fresh(p, arena_printf(p->arena, "%s_unit", copy));
+    row = permute_fresh(p, arena_printf(p->arena, "%s_row", copy)), unit = permute_fresh(p, arena_printf(p->arena, "%s_unit", copy));
     text_printf(p->out, "  split %s.%s by %u -> %s, %s;\n", copy, t->ii, t->unit, row, unit);
   }
   if (t->vector_in > 1) {
-    part = fresh(p, arena_printf(p->arena, "%s_part", copy)), vector = fresh(p, arena_printf(p->arena, "%s_vector", copy));
+    part = permute_fresh(p, arena_printf(p->arena, "%s_part", copy)), vector = permute_fresh(p, arena_printf(p->arena, "%s_vector", copy));
     text_printf(p->out, "  split %s.%s by %u -> %s, %s;\n", copy, t->ji, t->vector_in, part, vector);
   }
   const char *inner = arena_printf(p->arena, "%s%s%s%s", unit ? ", " : "", unit ? unit : "", vector ? ", " : "", vector ? vector : "");
@@ -384,30 +355,30 @@ static void write_fill(struct permute *p, const struct tile *t, const char *copy
 static bool try_tile(struct permute *p, struct tile t) {
   const struct ir_mem *out = p->store->mem, *copies[MOST_COPIES];
   struct when when = {.p = p};
-  int count = find_copies(p, copies);
+  int count = permute_copies(p, copies);
   if ((t.vector_in == 1 && type_bytes(p->load->mem->type) < VECTOR) || (t.vector_out == 1 && type_bytes(out->type) < VECTOR)) refuse(&when, "rows are odd numbers of elements");
   need_multiple(&when, p->fast_out, t.vector_out > t.unit ? t.vector_out : t.unit);
   need_multiple(&when, p->fast_in, t.vector_in);
   need_least(&when, p->fast_out, t.least_i);
   need_least(&when, p->fast_in, t.least_j);
-  for (int k = 0; k < count; k++) need_alignment(&when, copies[k], t.vector_in);
-  need_alignment(&when, out, t.vector_out);
+  for (int k = 0; k < count; k++) permute_need_alignment(&when, copies[k], t.vector_in);
+  permute_need_alignment(&when, out, t.vector_out);
   uint32_t bytes = type_bytes(p->load->mem->type) * t.unit;
   // lanes of a warp are along J first: with fewer of these, there are more along I, and fewer bits to tell apart
   int bits = log2_of(power_up(t.j / t.vector_in < LANES ? t.j / t.vector_in : LANES)), base = log2_of(VECTOR / bytes) + 3 - bits, shift = log2_of(t.i / t.unit) + log2_of(t.vector_in) - base;
-  const char *reason = arena_printf(p->arena, "%s, the fastest axis moves: tiles of %lld by %lld through shared memory in units of %u bytes, swizzle %d,%d,%d, %u bytes at a time in and %u out", describe(p),
+  const char *reason = arena_printf(p->arena, "%s, the fastest axis moves: tiles of %lld by %lld through shared memory in units of %u bytes, swizzle %d,%d,%d, %u bytes at a time in and %u out", permute_describe(p),
                                     (long long)t.i, (long long)t.j, bytes, bits, base, shift, t.vector_in * type_bytes(p->load->mem->type), t.vector_out * type_bytes(p->store->mem->type));
-  if (!begin(p, t.name, &when, reason)) return false;
+  if (!permute_begin(p, t.name, &when, reason)) return false;
   write_tile(p, &t);
   for (int k = 0; k < count; k++) {
-    text_printf(p->out, "  stage %s at %s in shared as %s", copies[k]->label, t.tile_axis, copy_name(p, k));
+    text_printf(p->out, "  stage %s at %s in shared as %s", copies[k]->label, t.tile_axis, permute_copy_name(p, k));
     if (t.unit > 1) text_printf(p->out, " unit %u along %s", t.unit, t.ii);
     if (bits) text_printf(p->out, " swizzle %d,%d,%d", bits, base, shift);
     text_puts(p->out, ";\n");
   }
-  for (int k = 0; k < count; k++) write_fill(p, &t, copy_name(p, k));
+  for (int k = 0; k < count; k++) write_fill(p, &t, permute_copy_name(p, k));
   write_output(p, &t);
-  end(p);
+  permute_end(p);
   return true;
 }
 
@@ -456,22 +427,22 @@ static void write_places(struct permute *p, int64_t smallest) {
   struct tile t = {.name = "places", .i = side, .j = side, .vector_in = 1, .vector_out = 1, .unit = 1};
   if (in == 8) t.j = 32;
   struct when when = {.p = p};
-  int count = find_copies(p, copies);
+  int count = permute_copies(p, copies);
   need_least(&when, p->fast_out, smallest);
   need_least(&when, p->fast_in, smallest);
-  const char *reason = arena_printf(p->arena, "%s, the fastest axis moves, and rows are not known to be made of 16-byte pieces: tiles of %lld by %lld, an element at a time", describe(p),
+  const char *reason = arena_printf(p->arena, "%s, the fastest axis moves, and rows are not known to be made of 16-byte pieces: tiles of %lld by %lld, an element at a time", permute_describe(p),
                                     (long long)t.i, (long long)t.j);
-  if (!begin(p, t.name, &when, reason)) return;
+  if (!permute_begin(p, t.name, &when, reason)) return;
   write_tile(p, &t);
   for (int k = 0; k < count; k++)
-    text_printf(p->out, "  stage %s at %s in shared as %s pad %u;\n", copies[k]->label, t.tile_axis, copy_name(p, k), in < 4 ? 4 / in : 1);
+    text_printf(p->out, "  stage %s at %s in shared as %s pad %u;\n", copies[k]->label, t.tile_axis, permute_copy_name(p, k), in < 4 ? 4 / in : 1);
   for (int k = 0; k < count; k++) {
-    const char *copy = copy_name(p, k), *all = fresh(p, arena_printf(p->arena, "%s_fill", copy));
+    const char *copy = permute_copy_name(p, k), *all = permute_fresh(p, arena_printf(p->arena, "%s_fill", copy));
     text_printf(p->out, "  reorder %s.%s, %s.%s;  fuse %s.%s, %s.%s -> %s;\n", copy, t.ii, copy, t.ji, copy, t.ii, copy, t.ji, all);
     write_threads(p, all, t.i * t.j);
   }
   write_output(p, &t);
-  end(p);
+  permute_end(p);
 }
 
 // --- runs -----------------------------------------------------------------------------------------------------------
@@ -491,48 +462,48 @@ static void try_runs(struct permute *p, const char *name, uint32_t vector, int64
   need_least(&when, run, least);
   for (uint32_t i = 0; i < p->view.accesses.count; i++) {
     struct view_access *access = p->view.accesses.at[i];
-    if (view_is_unit(&p->view, access, last_axis(run))) need_alignment(&when, access->mem, vector);
+    if (view_is_unit(&p->view, access, last_axis(run))) permute_need_alignment(&when, access->mem, vector);
   }
   int64_t rows = 1; // pieces of two a thread
   while (rows * 2 * lanes <= 2 * THREADS) rows *= 2;
   int64_t out_rows = near_out == near_in ? rows : rows > 4 ? rows / 4 : rows, in_rows = rows / out_rows;
   if (near_out->count >= 0 && power_up(near_out->count) < out_rows) out_rows = power_up(near_out->count);
   if (near_in->count >= 0 && power_up(near_in->count) < in_rows) in_rows = power_up(near_in->count);
-  const char *reason = arena_printf(p->arena, "%s, the fastest axis stays: runs of %u bytes, %lld of a row at a time, %lld rows of the output by %lld of the input", describe(p),
+  const char *reason = arena_printf(p->arena, "%s, the fastest axis stays: runs of %u bytes, %lld of a row at a time, %lld rows of the output by %lld of the input", permute_describe(p),
                                     vector * type_bytes(p->store->mem->type), (long long)lanes, (long long)out_rows, (long long)in_rows);
-  if (!begin(p, name, &when, reason)) return;
-  write_groups(p);
-  const char *outside = NULL, *part = run->name, *element = NULL, *threads = fresh(p, "piece"), *block = fresh(p, "tile");
-  const char *out_tile = piece(p, near_out, "_tile"), *out_row = piece(p, near_out, "_row"), *in_tile = NULL, *in_row = NULL;
+  if (!permute_begin(p, name, &when, reason)) return;
+  permute_write_groups(p);
+  const char *outside = NULL, *part = run->name, *element = NULL, *threads = permute_fresh(p, "piece"), *block = permute_fresh(p, "tile");
+  const char *out_tile = permute_piece(p, near_out, "_tile"), *out_row = permute_piece(p, near_out, "_row"), *in_tile = NULL, *in_row = NULL;
   int64_t pieces = run->count >= 0 ? run->count / vector : -1, count = lanes * out_rows;
   for (int g = 0; g < p->group_count; g++)
-    if (&p->groups[g] != run && &p->groups[g] != near_out && &p->groups[g] != near_in) outside = join(p, outside, p->groups[g].name);
+    if (&p->groups[g] != run && &p->groups[g] != near_out && &p->groups[g] != near_in) outside = permute_join(p, outside, p->groups[g].name);
   if (vector > 1) {
-    part = piece(p, run, "_part"), element = piece(p, run, "_element");
+    part = permute_piece(p, run, "_part"), element = permute_piece(p, run, "_element");
     text_printf(p->out, "  split %s by %u -> %s, %s;\n", run->name, vector, part, element);
   }
   const char *far = NULL, *lane = part;
   if (pieces != lanes) {
-    far = piece(p, run, "_far"), lane = piece(p, run, "_lane");
+    far = permute_piece(p, run, "_far"), lane = permute_piece(p, run, "_lane");
     text_printf(p->out, "  split %s by %lld -> %s, %s;\n", part, (long long)lanes, far, lane);
   }
   text_printf(p->out, "  split %s by %lld -> %s, %s;", near_out->name, (long long)out_rows, out_tile, out_row);
-  const char *blocks = join(p, outside, out_tile), *rows_text = out_row;
+  const char *blocks = permute_join(p, outside, out_tile), *rows_text = out_row;
   if (near_in != near_out) {
-    in_tile = piece(p, near_in, "_tile"), in_row = piece(p, near_in, "_row");
+    in_tile = permute_piece(p, near_in, "_tile"), in_row = permute_piece(p, near_in, "_row");
     text_printf(p->out, "  split %s by %lld -> %s, %s;", near_in->name, (long long)in_rows, in_tile, in_row);
-    blocks = join(p, blocks, in_tile);
-    rows_text = join(p, in_row, out_row);
+    blocks = permute_join(p, blocks, in_tile);
+    rows_text = permute_join(p, in_row, out_row);
     count *= in_rows;
   }
-  if (far) blocks = join(p, blocks, far);
+  if (far) blocks = permute_join(p, blocks, far);
   text_printf(p->out, "\n  reorder %s, %s, %s%s%s;\n", blocks, rows_text, lane, element ? ", " : "", element ? element : "");
   if (strchr(blocks, ',')) text_printf(p->out, "  fuse %s -> %s;  bind %s -> block.x;\n", blocks, block, block);
   else text_printf(p->out, "  bind %s -> block.x;\n", blocks);
   text_printf(p->out, "  fuse %s, %s -> %s;\n", rows_text, lane, threads);
   write_threads(p, threads, count);
   if (element) text_printf(p->out, "  vectorize %s;\n", element);
-  end(p);
+  permute_end(p);
 }
 
 static void write_runs(struct permute *p) {
@@ -557,9 +528,9 @@ static void write_runs(struct permute *p) {
 
 // --- whole ----------------------------------------------------------------------------------------------------------
 
-static const char *stage_name(const struct permute *p) { return list_at(&p->a->entry->stages, struct ir_stage, 0)->label; }
+const char *permute_stage_name(const struct permute *p) { return list_at(&p->a->entry->stages, struct ir_stage, 0)->label; }
 
-static int64_t shared_limit(const struct permute *p) {
+int64_t permute_shared_limit(const struct permute *p) {
   const struct target *target = p->a->context->options->target;
   return target ? target->shared_limit : 48 * 1024;
 }
@@ -573,8 +544,8 @@ static bool is_matrix_of_batch(struct permute *p, struct group **batch) {
   if (rows->count < 0 || columns->count < 0 || p->fast_out != columns || p->fast_in != rows) return false;
   for (int k = 0; k < 2; k++) {
     int64_t outer, inner;
-    if (!poly_is_constant(stride_of(p, accesses[k], *batch), &outer) || outer != rows->count * columns->count) return false;
-    if (!poly_is_constant(stride_of(p, accesses[k], k ? rows : columns), &inner) || inner != (k ? columns : rows)->count) return false;
+    if (!poly_is_constant(permute_stride(p, accesses[k], *batch), &outer) || outer != rows->count * columns->count) return false;
+    if (!poly_is_constant(permute_stride(p, accesses[k], k ? rows : columns), &inner) || inner != (k ? columns : rows)->count) return false;
   }
   return true;
 }
@@ -585,8 +556,8 @@ static void try_whole(struct permute *p, const char *name, bool is_wide) {
   enum { LEAST = 4096, MOST_BYTES = 96 * 1024, WIDE = 512, MANY = 32 };
   struct group *batch, *rows = p->fast_in, *columns = p->fast_out; // of the output
   const struct ir_mem *copies[MOST_COPIES];
-  if (!is_matrix_of_batch(p, &batch) || find_copies(p, copies) != 1) return;
-  int64_t size = rows->count * columns->count, in = type_bytes(p->load->mem->type), out = type_bytes(p->store->mem->type), most = shared_limit(p) < MOST_BYTES ? shared_limit(p) : MOST_BYTES;
+  if (!is_matrix_of_batch(p, &batch) || permute_copies(p, copies) != 1) return;
+  int64_t size = rows->count * columns->count, in = type_bytes(p->load->mem->type), out = type_bytes(p->store->mem->type), most = permute_shared_limit(p) < MOST_BYTES ? permute_shared_limit(p) : MOST_BYTES;
   int64_t each = size < LEAST ? LEAST / size : 1;
   if (size > most / in) return;
   int64_t vector_in = is_wide ? VECTOR / in : 1, vector_out = is_wide ? VECTOR / out : 1, widest = vector_in > vector_out ? vector_in : vector_out;
@@ -594,35 +565,35 @@ static void try_whole(struct permute *p, const char *name, bool is_wide) {
   while (each > 1 && is_wide && size * each % widest) each--;
   if (size * each % widest) refuse(&when, arena_printf(p->arena, "%lld elements are no multiple of %lld", (long long)(size * each), (long long)widest));
   if (is_wide) need_multiple(&when, batch, each); // else the last block would end inside a vector
-  need_alignment(&when, copies[0], (uint32_t)vector_in);
-  need_alignment(&when, p->store->mem, (uint32_t)vector_out);
-  const char *reason = arena_printf(p->arena, "%s, whole matrices of %lld by %lld, %lld a block: read and written as they lie, %lld bytes at a time in and %lld out", describe(p), (long long)columns->count,
+  permute_need_alignment(&when, copies[0], (uint32_t)vector_in);
+  permute_need_alignment(&when, p->store->mem, (uint32_t)vector_out);
+  const char *reason = arena_printf(p->arena, "%s, whole matrices of %lld by %lld, %lld a block: read and written as they lie, %lld bytes at a time in and %lld out", permute_describe(p), (long long)columns->count,
                                     (long long)rows->count, (long long)each, (long long)(vector_in * in), (long long)(vector_out * out));
-  if (!begin(p, name, &when, reason)) return;
-  write_groups(p);
-  const char *block = batch->name, *one = NULL, *copy = copy_name(p, 0), *fill = fresh(p, arena_printf(p->arena, "%s_fill", copy)), *all = fresh(p, "out");
+  if (!permute_begin(p, name, &when, reason)) return;
+  permute_write_groups(p);
+  const char *block = batch->name, *one = NULL, *copy = permute_copy_name(p, 0), *fill = permute_fresh(p, arena_printf(p->arena, "%s_fill", copy)), *all = permute_fresh(p, "out");
   if (each > 1) {
-    block = piece(p, batch, "_block"), one = piece(p, batch, "_in");
+    block = permute_piece(p, batch, "_block"), one = permute_piece(p, batch, "_in");
     text_printf(p->out, "  split %s by %lld -> %s, %s;\n", batch->name, (long long)each, block, one);
   }
   text_printf(p->out, "  reorder %s, %s%s%s, %s;\n  bind %s -> block.x;\n  stage %s at %s in shared as %s;\n", block, one ? one : "", one ? ", " : "", columns->name, rows->name, block,
               copies[0]->label, block, copy);
   for (int k = 0; k < 2; k++) {
-    const char *stage = k ? stage_name(p) : copy, *flat = k ? all : fill, *part = flat, *vector = NULL;
+    const char *stage = k ? permute_stage_name(p) : copy, *flat = k ? all : fill, *part = flat, *vector = NULL;
     int64_t width = k ? vector_out : vector_in, count = size * each / width, threads = count < WIDE ? (count + 31) / 32 * 32 : WIDE;
     if (k) text_printf(p->out, "  reorder %s.%s, %s.%s;\n", stage, rows->name, stage, columns->name);
     text_printf(p->out, "  fuse ");
     if (one) text_printf(p->out, "%s.%s, ", stage, one);
     text_printf(p->out, "%s.%s, %s.%s -> %s;", stage, k ? rows->name : columns->name, stage, k ? columns->name : rows->name, flat);
     if (width > 1) {
-      part = fresh(p, arena_printf(p->arena, "%s_part", flat)), vector = fresh(p, arena_printf(p->arena, "%s_vector", flat));
+      part = permute_fresh(p, arena_printf(p->arena, "%s_part", flat)), vector = permute_fresh(p, arena_printf(p->arena, "%s_vector", flat));
       text_printf(p->out, "  split %s by %lld -> %s, %s;", flat, (long long)width, part, vector);
     }
-    const char *more = fresh(p, arena_printf(p->arena, "%s_more", flat)), *thread = fresh(p, arena_printf(p->arena, "%s_thread", flat));
+    const char *more = permute_fresh(p, arena_printf(p->arena, "%s_more", flat)), *thread = permute_fresh(p, arena_printf(p->arena, "%s_thread", flat));
     text_printf(p->out, "  split %s by %lld -> %s, %s;  bind %s -> thread.x;  unroll %s%s;\n", part, (long long)threads, more, thread, thread, more, count > threads * MANY ? " by 16" : "");
     if (vector) text_printf(p->out, "  vectorize %s;\n", vector);
   }
-  end(p);
+  permute_end(p);
 }
 
 static void write_whole(struct permute *p) {
@@ -641,7 +612,7 @@ static void write_units(struct permute *p) {
   uint32_t bytes = type_bytes(p->load->mem->type);
   int64_t per_word_row = 128 / bytes, length = run->count, I = bytes < 8 ? 64 : 32;
   const char *outside = NULL;
-  if (length < 2 || length > 31 || length * bytes % VECTOR == 0 || find_copies(p, copies) != 1) return;
+  if (length < 2 || length > 31 || length * bytes % VECTOR == 0 || permute_copies(p, copies) != 1) return;
   for (int g = 0; g < p->group_count; g++) {
     struct group *group = &p->groups[g];
     if (group == run) continue;
@@ -653,23 +624,23 @@ static void write_units(struct permute *p) {
   need_least(&when, i, I / 2);
   need_least(&when, j, J / 2);
   int64_t pad = ((length - J * length) % per_word_row + per_word_row) % per_word_row;
-  const char *reason = arena_printf(p->arena, "%s, short runs of %lld elements: tiles of %lld by %d of them through shared memory", describe(p), (long long)length, (long long)I, J);
-  if (!begin(p, "units", &when, reason)) return;
-  write_groups(p);
-  const char *io = piece(p, i, "_tile"), *ii = piece(p, i, "_in"), *jo = piece(p, j, "_tile"), *ji = piece(p, j, "_in"), *tile = fresh(p, "tile"), *row = fresh(p, "row");
-  const char *jr = piece(p, j, "_out"), *kr = piece(p, run, "_out"), *copy = copy_name(p, 0), *fill = fresh(p, arena_printf(p->arena, "%s_fill", copy)), *all = fresh(p, "out"), *order = NULL;
+  const char *reason = arena_printf(p->arena, "%s, short runs of %lld elements: tiles of %lld by %d of them through shared memory", permute_describe(p), (long long)length, (long long)I, J);
+  if (!permute_begin(p, "units", &when, reason)) return;
+  permute_write_groups(p);
+  const char *io = permute_piece(p, i, "_tile"), *ii = permute_piece(p, i, "_in"), *jo = permute_piece(p, j, "_tile"), *ji = permute_piece(p, j, "_in"), *tile = permute_fresh(p, "tile"), *row = permute_fresh(p, "row");
+  const char *jr = permute_piece(p, j, "_out"), *kr = permute_piece(p, run, "_out"), *copy = permute_copy_name(p, 0), *fill = permute_fresh(p, arena_printf(p->arena, "%s_fill", copy)), *all = permute_fresh(p, "out"), *order = NULL;
   for (int g = 0; g < p->group_count; g++)
-    if (&p->groups[g] != run && &p->groups[g] != i && &p->groups[g] != j) outside = join(p, outside, p->groups[g].name);
-  order = join(p, join(p, outside, io), jo);
+    if (&p->groups[g] != run && &p->groups[g] != i && &p->groups[g] != j) outside = permute_join(p, outside, p->groups[g].name);
+  order = permute_join(p, permute_join(p, outside, io), jo);
   text_printf(p->out, "  split %s by %lld -> %s, %s;  split %s by %d -> %s, %s;\n", i->name, (long long)I, io, ii, j->name, J, jo, ji);
   text_printf(p->out, "  reorder %s, %s, %s, %s;\n  fuse %s -> %s;  bind %s -> block.x;\n", order, ii, ji, run->name, order, tile, tile);
   text_printf(p->out, "  fuse %s, %s -> %s;\n  stage %s at %s in shared as %s pad %lld;\n", ji, run->name, row, copies[0]->label, tile, copy, (long long)pad);
   text_printf(p->out, "  fuse %s.%s, %s.%s -> %s;\n", copy, ii, copy, row, fill);
   write_threads(p, fill, I * J * length);
-  const char *stage = stage_name(p);
+  const char *stage = permute_stage_name(p);
   text_printf(p->out, "  split %s.%s by %lld -> %s, %s;  reorder %s, %s.%s, %s;  fuse %s, %s.%s, %s -> %s;\n", stage, row, (long long)length, jr, kr, jr, stage, ii, kr, jr, stage, ii, kr, all);
   write_threads(p, all, I * J * length);
-  end(p);
+  permute_end(p);
 }
 
 // --- gather ---------------------------------------------------------------------------------------------------------
@@ -684,21 +655,21 @@ static void try_gather(struct permute *p, const char *name, uint32_t vector) {
   }
   all.extent = extent_text(p, &all.axes);
   need_multiple(&when, &all, vector);
-  need_alignment(&when, p->store->mem, vector);
-  const char *reason = arena_printf(p->arena, "%s, fast axes are short: %u bytes written at a time, read one by one", describe(p), vector * type_bytes(p->store->mem->type));
-  if (!begin(p, name, &when, reason)) return;
-  write_groups(p);
+  permute_need_alignment(&when, p->store->mem, vector);
+  const char *reason = arena_printf(p->arena, "%s, fast axes are short: %u bytes written at a time, read one by one", permute_describe(p), vector * type_bytes(p->store->mem->type));
+  if (!permute_begin(p, name, &when, reason)) return;
+  permute_write_groups(p);
   const char *names = NULL;
-  for (int g = 0; g < p->group_count; g++) names = join(p, names, p->groups[g].name);
-  const char *flat = fresh(p, "place"), *part = flat, *element = NULL, *block = fresh(p, "block"), *thread = fresh(p, "thread");
+  for (int g = 0; g < p->group_count; g++) names = permute_join(p, names, p->groups[g].name);
+  const char *flat = permute_fresh(p, "place"), *part = flat, *element = NULL, *block = permute_fresh(p, "block"), *thread = permute_fresh(p, "thread");
   text_printf(p->out, "  fuse %s -> %s;\n", names, flat);
   if (vector > 1) {
-    part = fresh(p, "part"), element = fresh(p, "element");
+    part = permute_fresh(p, "part"), element = permute_fresh(p, "element");
     text_printf(p->out, "  split %s by %u -> %s, %s;\n", flat, vector, part, element);
   }
   text_printf(p->out, "  split %s by %d -> %s, %s;  bind %s -> block.x;  bind %s -> thread.x;\n", part, THREADS, block, thread, block, thread);
   if (element) text_printf(p->out, "  vectorize %s;\n", element);
-  end(p);
+  permute_end(p);
 }
 
 static void write_gather(struct permute *p) {
@@ -717,7 +688,8 @@ bool automatic_permute(struct automatic *a) {
   if (!view_make(a, &p.view) || !find_accesses(&p) || !find_groups(&p)) return false;
   find_load(&p);
   if (!p.load || !p.fast_out || (p.fast_in == p.fast_out && p.group_count < 3)) return false;
-  bool is_moved = p.fast_in && p.fast_in != p.fast_out && find_copies(&p, copies), is_kept = p.fast_in == p.fast_out;
+  if (takes(a, "pack")) permute_pack(&p);
+  bool is_moved = p.fast_in && p.fast_in != p.fast_out && permute_copies(&p, copies), is_kept = p.fast_in == p.fast_out;
   if (is_moved && takes(a, "tile")) write_tiles(&p, SMALLEST_SIDE);
   bool is_gathered = type_bytes(p.load->mem->type) >= 4 && p.fast_in && p.fast_in->count >= 0 && p.fast_out->count >= 0 && p.fast_in->count * p.fast_out->count <= 64;
   if (is_moved && !p.view.is_closed && takes(a, "whole") && (a->forced || !is_gathered)) write_whole(&p); // words of small matrices come from the cache as fast

@@ -227,6 +227,8 @@ static bool check_stage_shared(struct checker *c, const struct ast_directive *so
   struct ir_directive *directive = add_directive(c, DIRECTIVE_SHARED, source);
   add_axis(c, directive, source->at.stage.text, source->at.axis.text, source->at.range);
   if (source->along.axis.text) add_axis(c, directive, source->along.stage.text, source->along.axis.text, source->along.range);
+  else if (source->pad_along.axis.text) add_axis(c, directive, NULL, "", source->range); // no axis for the unit
+  if (source->pad_along.axis.text) add_axis(c, directive, source->pad_along.stage.text, source->pad_along.axis.text, source->pad_along.range);
   list_push(c->arena, &directive->names, (void *)tensor->name);
   list_push(c->arena, &directive->names, (void *)(source->alias.text ? source->alias.text : source->tensor.text));
   bool good = add_number(c, directive, source->unit, 1) && add_number(c, directive, source->pad, 0);

@@ -107,11 +107,42 @@ static bool enter_conjunction(struct prover *p, struct ir_expr *e, bool *is_dive
   return true;
 }
 
+// What conditions in force, base + number < limit or its contrary, say of the base.
+static void bound_base(const struct prover *p, uint32_t base, int64_t *lo, int64_t *hi) {
+  for (uint32_t i = 0; i < p->unknown_count; i++) {
+    const struct symbol *condition = p->unknowns[i].is_uniform && p->unknowns[i].symbol ? &p->symbols[p->unknowns[i].symbol] : NULL;
+    if (!condition || condition->op != OP_LT || p->symbols[condition->args[1]].op != OP_CONST) continue;
+    const struct symbol *left = &p->symbols[condition->args[0]];
+    bool is_sum = left->op == OP_ADD && left->args[0] == base && p->symbols[left->args[1]].op == OP_CONST;
+    int64_t limit, least, most, number = is_sum ? p->symbols[left->args[1]].number : 0;
+    if (!is_sum && condition->args[0] != base) continue;
+    if (__builtin_add_overflow(*lo, number, &least) || __builtin_add_overflow(*hi, number, &most) || !bounds_fit(p->symbols[base].type, least, most)) continue; // it may wrap
+    if (__builtin_sub_overflow(p->symbols[condition->args[1]].number, number, &limit)) continue;
+    if (p->unknowns[i].truth && limit - 1 < *hi) *hi = limit - 1;
+    if (!p->unknowns[i].truth && limit > *lo) *lo = limit;
+  }
+  int64_t multiple = p->symbols[base].multiple;
+  if (multiple > 1 && *lo > 0 && *lo < INT64_MAX - multiple) *lo = (*lo + multiple - 1) / multiple * multiple;
+}
+
+// Whether a uniform condition base + number < limit follows from those in force: 1 it does, 0 its contrary does, -1 neither.
+static int follows(struct prover *p, struct ir_expr *condition) {
+  if (condition->op != OP_LT || !type_is_integer(condition->args[0]->type)) return -1;
+  const struct av *x = prove_eval(p, condition->args[0]), *limit = prove_eval(p, condition->args[1]);
+  int64_t lo, hi;
+  if (!value_is_uniform(x) || !x->base || x->poison || !value_is_known(limit) || limit->known) return -1;
+  value_bounds(p, x, &lo, &hi);
+  if (__builtin_sub_overflow(lo, x->number, &lo) || __builtin_sub_overflow(hi, x->number, &hi)) return -1;
+  bound_base(p, x->base, &lo, &hi);
+  if (__builtin_add_overflow(lo, x->number, &lo) || __builtin_add_overflow(hi, x->number, &hi)) return -1;
+  return hi < limit->number ? 1 : lo >= limit->number ? 0 : -1;
+}
+
 // What is already known of a uniform condition on the way here: 1 true, 0 false, -1 nothing.
-static int decided(const struct prover *p, const struct av *condition) {
+static int decided(struct prover *p, struct ir_expr *e, const struct av *condition) {
   for (uint32_t i = 0; i < p->unknown_count && condition->base && !condition->number; i++)
     if (p->unknowns[i].is_uniform && p->unknowns[i].symbol == condition->base) return p->unknowns[i].truth;
-  return -1;
+  return follows(p, e);
 }
 
 static void run_side(struct prover *p, struct node *node, bool truth) {
@@ -137,11 +168,18 @@ static bool find_decided(struct prover *p, struct ir_expr *condition, struct thr
   const struct av *x = prove_eval(p, condition->args[0]), *limit = prove_eval(p, condition->args[1]);
   if (x->is_varying || !x->base || !x->known || x->poison || !value_is_known(limit) || limit->known) return false;
   struct reach reach = value_reach(p, x);
+  int64_t base_lo, base_hi, least, most;
+  value_known_bounds(p, x->known, &least, &most);
+  value_bounds(p, x, &base_lo, &base_hi);
+  if (__builtin_sub_overflow(base_lo, least, &base_lo) || __builtin_sub_overflow(base_hi, most, &base_hi)) return false;
+  bound_base(p, x->base, &base_lo, &base_hi);
   bool is_any = false;
   for (uint32_t t = 0; t < p->threads; t++) {
     if (!threads_has(&p->may, t)) continue;
-    if (reach_hi(&reach, t) < limit->number) threads_add(yes, t);
-    else if (reach_lo(&reach, t) >= limit->number) threads_add(no, t);
+    int64_t lo, hi;
+    if (__builtin_add_overflow(base_lo, x->known[t], &lo) || __builtin_add_overflow(base_hi, x->known[t], &hi)) continue;
+    if (hi < limit->number || reach_hi(&reach, t) < limit->number) threads_add(yes, t);
+    else if (lo >= limit->number || reach_lo(&reach, t) >= limit->number) threads_add(no, t);
     else continue;
     is_any = true;
   }
@@ -171,7 +209,7 @@ static void run_undecided_if(struct prover *p, struct node *node) {
   uint32_t unknowns = p->unknown_count;
   prove_clean(p, condition, "a condition");
   int known = value_is_known(condition) && !condition->known ? condition->number != 0
-              : value_is_uniform(condition)                  ? decided(p, condition)
+              : value_is_uniform(condition)                  ? decided(p, node->stmt->value, condition)
                                                              : -1;
   if (known >= 0) {
     run_side(p, node, known);

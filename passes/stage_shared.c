@@ -90,11 +90,20 @@ static void add_dimension(struct sharer *s, int64_t extent, int64_t stride) {
   list_insert(s->arena, &s->copy->strides, 0, ir_int(s->arena, TYPE_I64, stride));
 }
 
-// The axis that a unit lies along, as a place in s->own; UINT32_MAX: none.
-static uint32_t place_of_unit(const struct sharer *s) {
-  for (uint32_t i = 0; i < s->own.count && s->directive->axes.count > 1; i++)
-    if (strcmp(list_at(&s->own, struct ir_axis, i)->var->label, s->directive->axes.at[1]) == 0) return i;
+// The places of the axes that the directive names.
+enum { AXIS_AT, AXIS_OF_UNIT, AXIS_OF_PAD };
+
+// The axis that a unit or a pad lies along, as a place in s->own; UINT32_MAX: none.
+static uint32_t place_along(const struct sharer *s, uint32_t which) {
+  for (uint32_t i = 0; i < s->own.count && s->directive->axes.count > which; i++)
+    if (strcmp(list_at(&s->own, struct ir_axis, i)->var->label, s->directive->axes.at[which]) == 0) return i;
   return UINT32_MAX;
+}
+
+static bool has_no_axis(struct sharer *s, uint32_t which) {
+  diag_error(s->context->diag, ERROR_UNKNOWN_AXIS, *list_at(&s->directive->axis_places, struct range, which), "the copy of '%s' has no axis '%s'", s->tensor->label,
+             (const char *)s->directive->axes.at[which]);
+  return false;
 }
 
 static bool check_layout(struct sharer *s, int64_t units) {
@@ -117,7 +126,7 @@ static bool make_memory(struct sharer *s) {
   struct diag *diag = s->context->diag;
   struct range range = s->directive->range;
   struct ir_mem *mem = s->copy = arena_new(s->arena, struct ir_mem);
-  uint32_t along = place_of_unit(s);
+  uint32_t along = place_along(s, AXIS_OF_UNIT), padded = place_along(s, AXIS_OF_PAD);
   int64_t unit = (int64_t)number(s, SHARED_UNIT), pad = (int64_t)number(s, SHARED_PAD), row = 1, units = 1, bytes = type_bytes(s->tensor->type);
   mem->label = s->directive->names.at[1];
   mem->name = ir_fresh_name(s->kernel, mem->label);
@@ -125,11 +134,9 @@ static bool make_memory(struct sharer *s) {
   mem->type = s->tensor->type;
   mem->alignment = 16;
   mem->range = range;
-  if (unit > 1 && along == UINT32_MAX) {
-    diag_error(diag, ERROR_UNKNOWN_AXIS, *list_at(&s->directive->axis_places, struct range, 1), "the copy of '%s' has no axis '%s'", s->tensor->label,
-               (const char *)s->directive->axes.at[1]);
-    return false;
-  }
+  if (unit > 1 && along == UINT32_MAX) return has_no_axis(s, AXIS_OF_UNIT);
+  if (s->directive->axes.count > AXIS_OF_PAD && padded == UINT32_MAX) return has_no_axis(s, AXIS_OF_PAD);
+  if (padded == UINT32_MAX) padded = s->own.count - 1;
   if (unit > 1 && ((unit & (unit - 1)) || unit * bytes > 16)) {
     diag_error(diag, ERROR_DIRECTIVE, range, "a unit is a power of two of elements and at most 16 bytes");
     return false;
@@ -145,7 +152,7 @@ static bool make_memory(struct sharer *s) {
     if (i == along && unit > 1) extent /= unit;
     if (__builtin_mul_overflow(units, extent > 0 ? extent : 1, &units) || units > MOST_UNITS) units = MOST_UNITS + 1;
     add_dimension(s, extent > 0 ? extent : 1, row * unit);
-    row = (extent > 0 && units <= MOST_UNITS ? row * extent : row) + (i + 1 == s->own.count ? pad : 0);
+    row = (extent > 0 && units <= MOST_UNITS ? row * extent : row) + (i == padded ? pad : 0);
   }
   mem->unit = unit > 1 ? (uint32_t)unit : 0;
   mem->swizzle_bits = (uint32_t)number(s, SHARED_BITS);
@@ -180,7 +187,7 @@ static bool make_memory(struct sharer *s) {
 // Indices of the copy for the places that `axes` stand at.
 static struct list copy_indices(struct sharer *s, const struct list *axes) {
   struct list indices = {0};
-  uint32_t along = place_of_unit(s);
+  uint32_t along = place_along(s, AXIS_OF_UNIT);
   struct ir_expr *rest = NULL;
   for (uint32_t i = 0; i < axes->count; i++) {
     struct ir_expr *place = ir_ref(s->arena, list_at(axes, struct ir_axis, i)->var);

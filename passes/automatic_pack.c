@@ -1,0 +1,490 @@
+// pack: boxes of a permute whose extents are known go through shared memory, each so cut that both sides move long runs.
+//
+//   Y[f, b, e, a, d] = X[a, b, d, e, f]     runs of the input  d, e, f (24 * 6 * 16 elements that lie side by side)
+//                                           runs of the output a_in, d (4 * 24)
+//   box: the union, a_in * d * e * f
+//
+// The input's run is its fastest axes, whole, and a part of the next; the output's the same of its own. All pairs of runs that fit are tried, and the
+// cheapest by a model of sectors, instructions and shared accesses is taken. Both sides then give a thread the axes that are fastest there, and
+// unroll the others: where a thread stands is divided once, and a step is a constant. Elements lie in shared memory in the order, and with the pad, that
+// makes the fewest bank conflicts, counted lane by lane.
+#include <string.h>
+
+#include "passes/automatic_permute.h"
+
+enum { MOST_THREADS = 512, MOST_BYTES = 48 * 1024, MOST_PIECES = 1024, MOST_STEPS = 64, BANKS = 32, MOST_PAD = 33, SECTOR = 32 };
+
+// One side of a box: the axes that move it, the fastest first.
+struct side {
+  int order[MAX_GROUPS];        // groups
+  int64_t stride[MAX_GROUPS];   // of each group, in elements
+  int chain;                    // so many of the order lie side by side
+  int64_t bytes;                // an element
+};
+
+// How a side's loops are given to threads. Axes are those of the box, the fastest first; `fused` of them are one, of which `vector` elements are one access.
+struct walk {
+  int axes[MAX_GROUPS], count;
+  int fused;
+  int64_t vector, threads;
+  int cut;        // the place of the axis that a part of belongs to threads; axes in front of it do whole, those behind are steps. -1: the fused ones are cut
+  int64_t part;   // of it
+  int64_t steps;  // a thread
+};
+
+struct pack {
+  struct permute *p;
+  int64_t count[MAX_GROUPS]; // iterations
+  struct side in, out;
+};
+
+struct box {
+  int64_t size[MAX_GROUPS];
+  int64_t elements, run_in, run_out; // elements
+  double cost;
+};
+
+// Where elements of a box lie in shared memory.
+struct layout {
+  int axes[MAX_GROUPS], count; // the fastest first
+  int padded;                  // pad behind this place; -1: none
+  int64_t pad;
+  int64_t stride[MAX_GROUPS]; // of a group
+  int64_t elements;
+  double wavefronts; // an element, of both sides
+};
+
+// --- Sides ----------------------------------------------------------------------------------------------------------
+
+static bool make_side(const struct pack *k, const struct view_access *access, struct side *side) {
+  int count = k->p->group_count;
+  *side = (struct side){.bytes = type_bytes(access->mem->type)};
+  for (int g = 0; g < count; g++) {
+    if (!poly_is_constant(permute_stride(k->p, access, &k->p->groups[g]), &side->stride[g]) || side->stride[g] < 1) return false;
+    int place = g;
+    while (place > 0 && side->stride[side->order[place - 1]] > side->stride[g]) {
+      side->order[place] = side->order[place - 1];
+      place--;
+    }
+    side->order[place] = g;
+  }
+  if (side->stride[side->order[0]] != 1) return false;
+  side->chain = 1;
+  while (side->chain < count && side->stride[side->order[side->chain]] == side->stride[side->order[side->chain - 1]] * k->count[side->order[side->chain - 1]]) side->chain++;
+  return true;
+}
+
+// --- Vectors --------------------------------------------------------------------------------------------------------
+
+// The fastest axes that a vector of so many elements needs as one; 0: it cannot be, as a run or a row would end inside it.
+static int axes_of_vector(const struct pack *k, const struct side *side, const struct box *box, int64_t vector) {
+  int64_t product = 1;
+  int count = k->p->group_count, fused = 0;
+  while (fused < side->chain && (fused == 0 || product % vector)) {
+    int g = side->order[fused];
+    if (fused > 0 && side->stride[g] != product) return 0; // an axis in front of it is cut
+    product *= box->size[g];
+    fused++;
+  }
+  if (product % vector) return 0;
+  for (int i = 0; i < count; i++) {
+    int g = side->order[i];
+    bool is_cut = box->size[g] < k->count[g];
+    if (i >= fused && side->stride[g] % vector) return 0;
+    if (i < fused && is_cut && (side->stride[g] * box->size[g] % vector || (fused == 1 ? k->count[g] % vector : k->count[g] % box->size[g]))) return 0;
+  }
+  return fused;
+}
+
+static int64_t widest(const struct pack *k, const struct side *side, const struct box *box, int64_t bytes) {
+  int64_t vector = bytes > side->bytes ? bytes / side->bytes : 1;
+  while (vector > 1 && !axes_of_vector(k, side, box, vector)) vector /= 2;
+  return vector;
+}
+
+// An access of the output is a word: its elements are read one by one. Where the fastest axis stays they lie side by side, and more are read at once.
+static int64_t widest_out(const struct pack *k, const struct box *box) {
+  bool stays = k->in.order[0] == k->out.order[0];
+  int64_t vector = widest(k, &k->out, box, stays ? VECTOR : WORD);
+  while (stays && vector * k->out.bytes > WORD && axes_of_vector(k, &k->out, box, vector) > 1) vector /= 2;
+  return vector;
+}
+
+// --- Boxes ----------------------------------------------------------------------------------------------------------
+
+// The share of what is moved for a run of so many elements that is needed, as its contrary; lines of 128 bytes half used cost too.
+static double sectors(const struct pack *k, const struct side *side, const struct box *box, int64_t run, double lost) {
+  double bytes = (double)(run * side->bytes), cost = 1;
+  bool is_aligned = run * side->bytes % SECTOR == 0;
+  for (int i = 0; i < k->p->group_count; i++) {
+    int g = side->order[i];
+    if (side->stride[g] >= run) is_aligned &= side->stride[g] * side->bytes % SECTOR == 0;
+    else if (box->size[g] < k->count[g]) is_aligned &= side->stride[g] * box->size[g] * side->bytes % SECTOR == 0;
+  }
+  if (!is_aligned) cost += lost / bytes;
+  if (bytes < 256) cost += 0.15 * (256 - bytes) / 256;
+  if (bytes < 64) cost += 0.5 * (64 - bytes) / 64;
+  return cost;
+}
+
+static double cost_of(const struct pack *k, const struct box *box) {
+  double waste = 1, in = (double)widest(k, &k->in, box, VECTOR), out = (double)widest_out(k, box), bytes = (double)k->in.bytes, size = (double)(box->elements * k->in.bytes);
+  for (int g = 0; g < k->p->group_count; g++) {
+    int64_t tiles = (k->count[g] + box->size[g] - 1) / box->size[g];
+    waste *= (double)(tiles * box->size[g]) / (double)k->count[g];
+  }
+  double memory = 0.5 * sectors(k, &k->in, box, box->run_in, 20) + 0.5 * sectors(k, &k->out, box, box->run_out, 28);
+  double instructions = (5 / in + 1 + 1 + (out > 1 ? 0.75 : 0) + 5 / out) / (14.5 * bytes);
+  double accesses = (1 / in + 1 + 1 + 1 / out) / (3.6 * bytes);
+  double cost = memory + waste * (0.5 * instructions + 0.5 * accesses) + 0.15 * (waste - 1);
+  cost += 300 / size; // blocks begin and end
+  if (size > 24 * 1024) cost += 0.05 * (size - 24 * 1024) / (24 * 1024);
+  if (size > 32 * 1024) cost += 0.1 * (size - 32 * 1024) / (16 * 1024);
+  return cost;
+}
+
+// Pieces of an axis that are worth a try.
+static bool is_piece(int64_t count, int64_t piece) {
+  return piece == count || piece <= 32 || (piece <= 128 && (piece % 4 == 0 || count % piece == 0)) || piece % 32 == 0;
+}
+
+// Makes the first `whole` axes of the side whole and takes `piece` of the next; returns the run.
+static int64_t take_run(const struct pack *k, const struct side *side, int whole, int64_t piece, int64_t *size) {
+  int64_t run = 1;
+  for (int i = 0; i < whole; i++) size[side->order[i]] = k->count[side->order[i]], run *= k->count[side->order[i]];
+  if (piece > size[side->order[whole]]) size[side->order[whole]] = piece;
+  return run * piece;
+}
+
+// Elements that lie side by side in a box.
+static int64_t run_of(const struct pack *k, const struct side *side, const int64_t *size) {
+  int64_t run = 1;
+  for (int i = 0; i < side->chain; i++) {
+    int g = side->order[i];
+    run *= size[g];
+    if (size[g] < k->count[g]) break;
+  }
+  return run;
+}
+
+static void try_box(const struct pack *k, const int64_t *size, int64_t most, struct box *best) {
+  struct box box = {.elements = 1};
+  for (int g = 0; g < k->p->group_count; g++) {
+    box.size[g] = size[g];
+    if (box.elements > most / size[g]) return;
+    box.elements *= size[g];
+  }
+  box.run_in = run_of(k, &k->in, size);
+  box.run_out = run_of(k, &k->out, size);
+  box.cost = cost_of(k, &box);
+  if (best->elements == 0 || box.cost < best->cost) *best = box;
+}
+
+static struct box find_box(const struct pack *k) {
+  struct box best = {0};
+  int64_t most = MOST_BYTES / k->in.bytes - MOST_PAD * 8, size[MAX_GROUPS], both[MAX_GROUPS];
+  int count = k->p->group_count;
+  for (int i = 0; i < k->in.chain; i++) {
+    int64_t of_in = k->count[k->in.order[i]];
+    for (int64_t a = i ? 2 : 1; a <= of_in && a <= MOST_PIECES; a++) {
+      if (!is_piece(of_in, a)) continue;
+      for (int g = 0; g < count; g++) size[g] = 1;
+      if (take_run(k, &k->in, i, a, size) > most) break;
+      for (int o = 0; o < k->out.chain; o++) {
+        int64_t of_out = k->count[k->out.order[o]];
+        for (int64_t b = o ? 2 : 1; b <= of_out && b <= MOST_PIECES; b++) {
+          if (!is_piece(of_out, b)) continue;
+          memcpy(both, size, sizeof both);
+          if (take_run(k, &k->out, o, b, both) > most) break;
+          try_box(k, both, most, &best);
+        }
+      }
+    }
+  }
+  return best;
+}
+
+// --- Threads --------------------------------------------------------------------------------------------------------
+
+static struct walk make_walk(const struct pack *k, const struct side *side, const struct box *box, int64_t vector) {
+  struct walk w = {.vector = vector, .threads = 1, .steps = 1, .cut = -1};
+  int64_t first = 1;
+  for (int i = 0; i < k->p->group_count; i++)
+    if (box->size[side->order[i]] > 1) w.axes[w.count++] = side->order[i];
+  if (w.count == 0) return w;
+  int needed = axes_of_vector(k, side, box, vector);
+  for (int i = 0; i < needed; i++) w.fused += box->size[side->order[i]] > 1;
+  if (w.fused < 1) w.fused = 1;
+  for (int i = 0; i < w.fused; i++) first *= box->size[w.axes[i]];
+  first /= vector;
+  if (first > MOST_THREADS) {
+    w.steps = (first + MOST_THREADS - 1) / MOST_THREADS;
+    w.part = w.threads = (first + w.steps - 1) / w.steps;
+    for (int i = w.fused; i < w.count; i++) w.steps *= box->size[w.axes[i]];
+    return w;
+  }
+  w.threads = first;
+  w.cut = w.count;
+  for (int i = w.fused; i < w.count; i++) {
+    int64_t extent = box->size[w.axes[i]];
+    if (w.cut < w.count) {
+      w.steps *= extent;
+    } else if (w.threads * extent <= MOST_THREADS) {
+      w.threads *= extent;
+    } else {
+      int64_t part = 1;
+      double best = 0;
+      for (int64_t q = MOST_THREADS / w.threads; q >= 1; q--) {
+        int64_t steps = (extent + q - 1) / q;
+        double used = (double)extent / (double)(q * steps), score = used * (w.threads * q >= 192 ? 1 : (double)(w.threads * q) / 192);
+        if (score > best + 0.02) best = score, part = q;
+      }
+      w.cut = i;
+      w.part = part;
+      w.threads *= part;
+      w.steps *= (extent + part - 1) / part;
+    }
+  }
+  return w;
+}
+
+// --- Shared memory --------------------------------------------------------------------------------------------------
+
+static void place_axes(const struct pack *k, const struct box *box, struct layout *l) {
+  int64_t stride = 1;
+  for (int g = 0; g < k->p->group_count; g++) l->stride[g] = 0;
+  for (int i = 0; i < l->count; i++) {
+    l->stride[l->axes[i]] = stride;
+    stride = stride * box->size[l->axes[i]] + (i == l->padded ? l->pad : 0);
+  }
+  l->elements = stride;
+}
+
+// Whether the elements of a vector lie side by side, and each vector on a multiple of its size.
+static bool is_vector_in(const struct walk *w, const struct box *box, const struct layout *l) {
+  int64_t product = 1;
+  for (int i = 0; i < w->count; i++) {
+    if (i < w->fused && l->stride[w->axes[i]] != product) return false;
+    if (i >= w->fused && l->stride[w->axes[i]] % w->vector) return false;
+    product *= box->size[w->axes[i]];
+  }
+  return true;
+}
+
+// Where element `flat` of the walk lies.
+static int64_t address_of(const struct walk *w, const struct box *box, const struct layout *l, int64_t flat) {
+  int64_t address = 0;
+  for (int i = 0; i < w->count; i++) {
+    address += flat % box->size[w->axes[i]] * l->stride[w->axes[i]];
+    flat /= box->size[w->axes[i]];
+  }
+  return address;
+}
+
+// Passes that shared memory takes for the first warps of a walk, an element.
+static double wavefronts_of(const struct walk *w, const struct box *box, const struct layout *l, int64_t bytes) {
+  enum { WARPS = 4 };
+  bool is_wide = w->vector > 1 && is_vector_in(w, box, l);
+  int64_t each = is_wide ? 1 : w->vector, total = 0, elements = 0, lanes_at_once = bytes * (is_wide ? w->vector : 1) > 8 ? 8 : bytes * (is_wide ? w->vector : 1) > 4 ? 16 : 32;
+  for (int64_t warp = 0; warp < WARPS && warp * 32 < w->threads; warp++) {
+    for (int64_t e = 0; e < each; e++) {
+      for (int64_t first = 0; first < 32; first += lanes_at_once) {
+        int64_t words[BANKS][32];
+        int used[BANKS] = {0}, most = 0;
+        for (int64_t lane = first; lane < first + lanes_at_once && warp * 32 + lane < w->threads; lane++) {
+          int64_t flat = (warp * 32 + lane) * w->vector + e, from, to;
+          if (flat >= box->elements) break;
+          elements += is_wide ? w->vector : 1;
+          from = address_of(w, box, l, flat) * bytes;
+          to = from + bytes * (is_wide ? w->vector : 1);
+          for (int64_t word = from / 4; word * 4 < to; word++) {
+            int bank = (int)(word % BANKS), i = 0;
+            while (i < used[bank] && words[bank][i] != word) i++;
+            if (i == used[bank]) words[bank][used[bank]++] = word;
+            if (used[bank] > most) most = used[bank];
+          }
+        }
+        total += most;
+      }
+    }
+  }
+  return elements ? 32.0 * (double)total / (double)elements : 1;
+}
+
+static void try_layout(const struct pack *k, const struct box *box, const struct walk *in, const struct walk *out, struct layout l, struct layout *best) {
+  place_axes(k, box, &l);
+  if (l.elements * k->in.bytes > MOST_BYTES) return;
+  l.wavefronts = wavefronts_of(in, box, &l, k->in.bytes) + wavefronts_of(out, box, &l, k->in.bytes) + 0.0005 * (double)l.pad;
+  if (best->count == 0 || l.wavefronts < best->wavefronts - 1e-6) *best = l;
+}
+
+static struct layout find_layout(const struct pack *k, const struct box *box, const struct walk *in, const struct walk *out) {
+  struct layout best = {0}, orders[3];
+  memset(orders, 0, sizeof orders);
+  // as the input; as the output; what the output's threads have behind the fastest axes of the input
+  for (int i = 0; i < in->count; i++) orders[0].axes[i] = in->axes[i], orders[1].axes[i] = out->axes[i];
+  orders[0].count = orders[1].count = in->count;
+  bool is_placed[MAX_GROUPS] = {false}, is_out[MAX_GROUPS] = {false};
+  for (int i = 0; i < k->out.chain; i++) {
+    is_out[k->out.order[i]] = box->size[k->out.order[i]] > 1;
+    if (box->size[k->out.order[i]] < k->count[k->out.order[i]]) break;
+  }
+  for (int i = 0; i < in->count && !is_out[in->axes[i]]; i++) orders[2].axes[orders[2].count++] = in->axes[i], is_placed[in->axes[i]] = true;
+  for (int i = 0; i < out->count; i++)
+    if (is_out[out->axes[i]] && !is_placed[out->axes[i]]) orders[2].axes[orders[2].count++] = out->axes[i], is_placed[out->axes[i]] = true;
+  for (int i = 0; i < in->count; i++)
+    if (!is_placed[in->axes[i]]) orders[2].axes[orders[2].count++] = in->axes[i];
+  int64_t unit = k->in.bytes < WORD ? WORD / k->in.bytes : 1;
+  for (int o = 0; o < 3; o++) {
+    orders[o].padded = -1;
+    try_layout(k, box, in, out, orders[o], &best);
+    for (int i = 0; i + 1 < orders[o].count; i++)
+      for (int64_t pad = 1; pad < MOST_PAD * (i ? unit : 1); pad++) {
+        if (pad > 8 && pad % unit) continue;
+        orders[o].padded = i, orders[o].pad = pad;
+        try_layout(k, box, in, out, orders[o], &best);
+      }
+    orders[o].padded = -1, orders[o].pad = 0;
+  }
+  return best;
+}
+
+// --- Text -----------------------------------------------------------------------------------------------------------
+
+// The loops of one side: `stage` names it, `names` are the axes of the box.
+static void write_walk(struct permute *p, const struct walk *w, const struct box *box, const char *stage, const char *const *names) {
+  const char *order = NULL, *threads = NULL, *vector = NULL, *base = arena_printf(p->arena, "%s_run", stage), *run = arena_printf(p->arena, "%s.%s", stage, names[w->axes[0]]), *steps[MAX_GROUPS];
+  int64_t extents[MAX_GROUPS], unrolled = 1, first = 1;
+  int count = 0;
+  for (int i = w->count; i-- > 0;) order = permute_join(p, order, arena_printf(p->arena, "%s.%s", stage, names[w->axes[i]]));
+  if (w->count > 1) text_printf(p->out, "  reorder %s;\n", order);
+  for (int i = 0; i < w->fused; i++) first *= box->size[w->axes[i]];
+  if (w->fused > 1) {
+    const char *fused = NULL;
+    for (int i = w->fused; i-- > 0;) fused = permute_join(p, fused, arena_printf(p->arena, "%s.%s", stage, names[w->axes[i]]));
+    run = permute_fresh(p, base);
+    text_printf(p->out, "  fuse %s -> %s;\n", fused, run);
+  }
+  if (w->vector > 1 && first == w->vector) {
+    vector = run, run = NULL;
+  } else if (w->vector > 1) {
+    const char *part = permute_fresh(p, arena_printf(p->arena, "%s_part", base));
+    vector = permute_fresh(p, arena_printf(p->arena, "%s_vector", base));
+    text_printf(p->out, "  split %s by %lld -> %s, %s;\n", run, (long long)w->vector, part, vector);
+    run = part;
+  }
+  for (int i = w->count; i-- > w->fused;) {
+    const char *axis = arena_printf(p->arena, "%s.%s", stage, names[w->axes[i]]);
+    bool is_cut = i == w->cut && w->part < box->size[w->axes[i]];
+    if (i > w->cut || (is_cut && w->part == 1)) {
+      steps[count] = axis, extents[count++] = box->size[w->axes[i]];
+    } else if (is_cut) {
+      const char *more = permute_fresh(p, arena_printf(p->arena, "%s_%s_more", stage, names[w->axes[i]])), *inner = permute_fresh(p, arena_printf(p->arena, "%s_%s_part", stage, names[w->axes[i]]));
+      text_printf(p->out, "  split %s by %lld -> %s, %s;\n", axis, (long long)w->part, more, inner);
+      steps[count] = more, extents[count++] = (box->size[w->axes[i]] + w->part - 1) / w->part;
+      threads = permute_join(p, threads, inner);
+    } else {
+      threads = permute_join(p, threads, axis);
+    }
+  }
+  if (run && w->cut < 0) {
+    const char *more = permute_fresh(p, arena_printf(p->arena, "%s_more", base)), *inner = permute_fresh(p, arena_printf(p->arena, "%s_thread", base));
+    text_printf(p->out, "  split %s by %lld -> %s, %s;\n", run, (long long)w->part, more, inner);
+    steps[count] = more, extents[count++] = (first / w->vector + w->part - 1) / w->part;
+    run = inner;
+  }
+  if (run) threads = permute_join(p, threads, run);
+  order = NULL;
+  for (int i = 0; i < count; i++) order = permute_join(p, order, steps[i]);
+  if (threads) order = permute_join(p, order, threads);
+  if (vector) order = permute_join(p, order, vector);
+  if (strchr(order, ',')) text_printf(p->out, "  reorder %s;\n", order);
+  if (threads && strchr(threads, ',')) {
+    const char *thread = permute_fresh(p, arena_printf(p->arena, "%s_thread", stage));
+    text_printf(p->out, "  fuse %s -> %s;", threads, thread);
+    threads = thread;
+  }
+  if (threads) text_printf(p->out, "  bind %s -> thread.x;", threads);
+  for (int i = count; i-- > 0;) {
+    if (extents[i] == 1 || unrolled * extents[i] > MOST_STEPS) break;
+    unrolled *= extents[i];
+    text_printf(p->out, "  unroll %s;", steps[i]);
+  }
+  if (vector) text_printf(p->out, "  vectorize %s;", vector);
+  text_puts(p->out, "\n");
+}
+
+static void write_pack(struct pack *k, const char *name, const struct box *box, int64_t most_in, int64_t most_out) {
+  struct permute *p = k->p;
+  const struct ir_mem *copies[MOST_COPIES];
+  struct when when = {.p = p};
+  permute_copies(p, copies);
+  struct walk in = {0}, out = make_walk(k, &k->out, box, most_out);
+  struct layout layout = {0};
+  double best = 0;
+  for (int64_t vector = most_in; vector >= 1; vector /= 2) { // narrower ones may lie better
+    struct walk walk = make_walk(k, &k->in, box, vector);
+    struct layout one = find_layout(k, box, &walk, &out);
+    double cost = one.wavefronts + 2.5 / (double)vector + (vector > 1 && !is_vector_in(&walk, box, &one) ? 0.5 : 0);
+    if (one.count && (layout.count == 0 || cost < best)) best = cost, layout = one, in = walk;
+  }
+  if (layout.count == 0) return;
+  permute_need_alignment(&when, copies[0], (uint32_t)in.vector);
+  permute_need_alignment(&when, p->store->mem, (uint32_t)out.vector);
+  const char *reason = arena_printf(p->arena, "%s, boxes of %lld elements through shared memory: %lld side by side in the input, %lld in the output; %lld bytes at a time in and %lld out, %.2f passes of shared memory a word",
+                                    permute_describe(p), (long long)box->elements, (long long)box->run_in, (long long)box->run_out, (long long)(in.vector * k->in.bytes), (long long)(out.vector * k->out.bytes), layout.wavefronts);
+  if (!permute_begin(p, name, &when, reason)) return;
+  permute_write_groups(p);
+  // tiles outside, those whose neighbours lie nearest last; the box inside, as it lies in shared memory
+  const char *names[MAX_GROUPS] = {NULL}, *outside[MAX_GROUPS], *blocks = "", *inside = "", *tile;
+  int64_t distance[MAX_GROUPS];
+  int count = 0;
+  for (int g = 0; g < p->group_count; g++) {
+    names[g] = p->groups[g].name;
+    if (box->size[g] == k->count[g]) continue;
+    const char *axis = names[g];
+    if (box->size[g] > 1) {
+      axis = permute_piece(p, &p->groups[g], "_tile");
+      names[g] = permute_piece(p, &p->groups[g], "_in");
+      text_printf(p->out, "  split %s by %lld -> %s, %s;\n", p->groups[g].name, (long long)box->size[g], axis, names[g]);
+    }
+    int64_t near = (k->in.stride[g] < k->out.stride[g] ? k->in.stride[g] : k->out.stride[g]) * box->size[g];
+    int place = count++;
+    for (; place > 0 && distance[place - 1] < near; place--) distance[place] = distance[place - 1], outside[place] = outside[place - 1];
+    distance[place] = near, outside[place] = axis;
+  }
+  for (int i = 0; i < count; i++) blocks = permute_join(p, i ? blocks : NULL, outside[i]);
+  for (int i = layout.count; i-- > 0;) inside = permute_join(p, i + 1 < layout.count ? inside : NULL, names[layout.axes[i]]);
+  text_printf(p->out, "  reorder %s, %s;\n", blocks, inside);
+  tile = blocks;
+  if (count > 1) {
+    tile = permute_fresh(p, "tile");
+    text_printf(p->out, "  fuse %s -> %s;", blocks, tile);
+  }
+  text_printf(p->out, "  bind %s -> block.x;\n  stage %s at %s in shared as %s", tile, copies[0]->label, tile, permute_copy_name(p, 0));
+  if (layout.padded >= 0) text_printf(p->out, " pad %lld along %s", (long long)layout.pad, names[layout.axes[layout.padded]]);
+  text_puts(p->out, ";\n");
+  write_walk(p, &in, box, permute_copy_name(p, 0), names);
+  write_walk(p, &out, box, permute_stage_name(p), names);
+  permute_end(p);
+}
+
+bool permute_pack(struct permute *p) {
+  struct pack k = {.p = p};
+  const struct ir_mem *copies[MOST_COPIES];
+  size_t before = p->out->length;
+  if (permute_copies(p, copies) != 1 || copies[0] != p->load->mem) return false;
+  for (int g = 0; g < p->group_count; g++) {
+    k.count[g] = p->groups[g].count;
+    if (k.count[g] < 2) return false;
+  }
+  if (!make_side(&k, p->load, &k.in) || !make_side(&k, p->store, &k.out)) return false;
+  struct box box = find_box(&k);
+  if (box.elements < 2) return false;
+  bool has_outside = false;
+  for (int g = 0; g < p->group_count; g++) has_outside |= box.size[g] < k.count[g];
+  if (!has_outside) return false; // too small to be cut
+  write_pack(&k, "pack", &box, widest(&k, &k.in, &box, VECTOR), widest_out(&k, &box));
+  if (!p->view.is_closed) write_pack(&k, "pack_unaligned", &box, 1, 1);
+  return p->out->length > before;
+}

@@ -1,0 +1,57 @@
+// What the classes of schedules of permutes share: automatic_permute.c finds the axes and has most classes, automatic_pack.c has `pack`.
+#ifndef RED_PASSES_AUTOMATIC_PERMUTE_H
+#define RED_PASSES_AUTOMATIC_PERMUTE_H
+
+#include "passes/automatic_view.h"
+
+enum { VECTOR = 16, WORD = 4, MAX_GROUPS = VIEW_MAX_AXES, MOST_COPIES = 4 };
+
+// Merged axes.
+struct group {
+  struct list axes;    // struct ir_axis, outermost first
+  int64_t count;       // iterations; -1: known at launch
+  const char *extent;  // text
+  const char *name;    // after they were fused
+};
+
+struct permute {
+  struct automatic *a;
+  struct view view;
+  struct arena *arena;
+  struct text *out;
+  struct view_access *store, *load; // load: the one that moves along all axes, and whose fastest axis is another one if such is there
+  struct list ones;                 // struct ir_axis, of one iteration
+  struct group groups[MAX_GROUPS];  // in the order of the output
+  int group_count;
+  struct group *fast_out, *fast_in; // fast_in NULL: no axis moves the input by one element
+  struct list taken;                // const char *
+};
+
+// A `when` under construction.
+struct when {
+  struct permute *p;
+  const char *text;
+  const char *refusal; // why sizes that are known refute it; NULL: they do not
+};
+
+// How far a step of the group moves the access.
+struct poly permute_stride(const struct permute *p, const struct view_access *access, const struct group *group);
+// Every row of the tensor starts on so many elements.
+void permute_need_alignment(struct when *w, const struct ir_mem *mem, uint32_t elements);
+// The head of a schedule; false where sizes refute it, which is said instead.
+bool permute_begin(struct permute *p, const char *name, struct when *when, const char *reason);
+void permute_end(struct permute *p);
+const char *permute_fresh(struct permute *p, const char *base);
+const char *permute_piece(struct permute *p, const struct group *group, const char *suffix);
+const char *permute_join(struct permute *p, const char *list, const char *name); // "list, name"; list may be NULL
+void permute_write_groups(struct permute *p);
+const char *permute_describe(struct permute *p);
+int permute_copies(struct permute *p, const struct ir_mem *copies[MOST_COPIES]);
+const char *permute_copy_name(struct permute *p, int number);
+const char *permute_stage_name(const struct permute *p);
+int64_t permute_shared_limit(const struct permute *p);
+
+// automatic_pack.c: `pack`, where all extents are known. Returns whether it wrote a schedule.
+bool permute_pack(struct permute *p);
+
+#endif
