@@ -22,14 +22,20 @@ struct side {
   int64_t bytes;                // an element
 };
 
-// How a side's loops are given to threads. Axes are those of the box, the fastest first; `fused` of them are one, of which `vector` elements are one access.
+// How a side's loops are given to threads. Axes are those of the box, the fastest first. The run is one loop over `fused` of them and, where rows of these
+// are no whole vectors, so many of the rows behind them that they are: `rows` axes, which are one, are cut into that many.
 struct walk {
   int axes[MAX_GROUPS], count;
-  int fused;
-  int64_t vector, threads;
-  int cut;        // the place of the axis that a part of belongs to threads; axes in front of it do whole, those behind are steps. -1: the fused ones are cut
-  int64_t part;   // of it
-  int64_t steps;  // a thread
+  int fused, rows;
+  int64_t rows_in_run;
+  int64_t vector;              // elements of the run that are one access
+  int64_t run;                 // accesses of the run
+  int64_t items[MAX_GROUPS];   // extents of the loops around it, the fastest first: what is left of the rows, and axes
+  int item_count;
+  int64_t threads;
+  int cut;       // the item that a part of belongs to threads; those in front of it do whole, those behind are steps. -1: the run itself is cut
+  int64_t part;  // of it
+  int64_t steps; // a thread
 };
 
 struct pack {
@@ -51,7 +57,8 @@ struct layout {
   int64_t pad;
   int64_t stride[MAX_GROUPS]; // of a group
   int64_t elements;
-  double wavefronts; // an element, of both sides
+  double wavefronts; // 32 elements, of both sides
+  double cost;
 };
 
 // --- Sides ----------------------------------------------------------------------------------------------------------
@@ -206,33 +213,44 @@ static struct box find_box(const struct pack *k) {
 
 // --- Threads --------------------------------------------------------------------------------------------------------
 
+static int64_t power_in(int64_t n) { return n & -n; }
+
 static struct walk make_walk(const struct pack *k, const struct side *side, const struct box *box, int64_t vector) {
-  struct walk w = {.vector = vector, .threads = 1, .steps = 1, .cut = -1};
-  int64_t first = 1;
+  struct walk w = {.vector = vector, .threads = 1, .steps = 1, .rows_in_run = 1};
+  int64_t product = 1, rows = 1;
   for (int i = 0; i < k->p->group_count; i++)
     if (box->size[side->order[i]] > 1) w.axes[w.count++] = side->order[i];
-  if (w.count == 0) return w;
-  int needed = axes_of_vector(k, side, box, vector);
-  for (int i = 0; i < needed; i++) w.fused += box->size[side->order[i]] > 1;
-  if (w.fused < 1) w.fused = 1;
-  for (int i = 0; i < w.fused; i++) first *= box->size[w.axes[i]];
-  first /= vector;
-  if (first > MOST_THREADS) {
-    w.steps = (first + MOST_THREADS - 1) / MOST_THREADS;
-    w.part = w.threads = (first + w.steps - 1) / w.steps;
-    for (int i = w.fused; i < w.count; i++) w.steps *= box->size[w.axes[i]];
+  int needed = axes_of_vector(k, side, box, vector), with_one = 0;
+  for (int i = 0; i < needed; i++) with_one += box->size[side->order[i]] > 1;
+  w.fused = with_one > 1 ? with_one : 1;
+  for (int i = 0; i < w.fused; i++) product *= box->size[w.axes[i]];
+  while (w.fused > 1) { // rows of fewer axes
+    int64_t less = product / box->size[w.axes[w.fused - 1]], more = rows * box->size[w.axes[w.fused - 1]];
+    int64_t in_run = vector / (power_in(less) < vector ? power_in(less) : vector);
+    if (w.rows && product * w.rows_in_run / vector <= MOST_THREADS) break;
+    w.fused--, w.rows++;
+    product = less, rows = more;
+    w.rows_in_run = in_run;
+  }
+  w.run = product * w.rows_in_run / vector;
+  if (rows > w.rows_in_run) w.items[w.item_count++] = rows / w.rows_in_run;
+  for (int i = w.fused + w.rows; i < w.count; i++) w.items[w.item_count++] = box->size[w.axes[i]];
+  w.cut = w.item_count;
+  if (w.run > MOST_THREADS) {
+    w.steps = (w.run + MOST_THREADS - 1) / MOST_THREADS;
+    w.part = w.threads = (w.run + w.steps - 1) / w.steps;
+    w.cut = -1;
+    for (int i = 0; i < w.item_count; i++) w.steps *= w.items[i];
     return w;
   }
-  w.threads = first;
-  w.cut = w.count;
-  for (int i = w.fused; i < w.count; i++) {
-    int64_t extent = box->size[w.axes[i]];
-    if (w.cut < w.count) {
+  w.threads = w.run;
+  for (int i = 0; i < w.item_count; i++) {
+    int64_t extent = w.items[i], part = 1;
+    if (w.cut < w.item_count) {
       w.steps *= extent;
     } else if (w.threads * extent <= MOST_THREADS) {
       w.threads *= extent;
     } else {
-      int64_t part = 1;
       double best = 0;
       for (int64_t q = MOST_THREADS / w.threads; q >= 1; q--) {
         int64_t steps = (extent + q - 1) / q;
@@ -264,8 +282,9 @@ static void place_axes(const struct pack *k, const struct box *box, struct layou
 static bool is_vector_in(const struct walk *w, const struct box *box, const struct layout *l) {
   int64_t product = 1;
   for (int i = 0; i < w->count; i++) {
-    if (i < w->fused && l->stride[w->axes[i]] != product) return false;
-    if (i >= w->fused && l->stride[w->axes[i]] % w->vector) return false;
+    bool is_run = i < w->fused + w->rows;
+    if (is_run && l->stride[w->axes[i]] != product) return false;
+    if (!is_run && l->stride[w->axes[i]] % w->vector) return false;
     product *= box->size[w->axes[i]];
   }
   return true;
@@ -311,11 +330,31 @@ static double wavefronts_of(const struct walk *w, const struct box *box, const s
   return elements ? 32.0 * (double)total / (double)elements : 1;
 }
 
+// Instructions of a walk, an element: the access of the tensor and its address, those of shared memory, what puts words together, and divisions, which a
+// thread does once where its place in the run stays.
+static double instructions_of(const struct walk *w, const struct box *box, const struct layout *l, int64_t bytes) {
+  bool is_wide = is_vector_in(w, box, l);
+  double vector = (double)w->vector, places = is_wide ? 1 : vector, divisions = 5 * places * (w->fused + (w->rows > 0) - 1), around = 1;
+  double all = 2 / vector + (is_wide ? 1 / vector : 1) + (w->vector > 1 && bytes < WORD && !is_wide ? 0.6 : 0);
+  for (int i = 0; i < w->item_count; i++) around *= (double)w->items[i];
+  all += divisions / vector / (w->cut < 0 ? around : (double)w->steps);
+  if (w->rows > 1) all += 4 * places * (w->rows - 1) / vector;
+  return all;
+}
+
+// Passes of shared memory and of tensors, and instructions, as shares of what a multiprocessor can do while its part of a copy goes by.
+static double cost_of_walks(const struct walk *in, const struct walk *out, const struct box *box, const struct layout *l, int64_t bytes) {
+  double passes = l->wavefronts + 1 / (double)in->vector + 1 / (double)out->vector;
+  double instructions = instructions_of(in, box, l, bytes) + instructions_of(out, box, l, bytes);
+  return passes / (3.6 * (double)bytes) + instructions / (14.5 * (double)bytes);
+}
+
 static void try_layout(const struct pack *k, const struct box *box, const struct walk *in, const struct walk *out, struct layout l, struct layout *best) {
   place_axes(k, box, &l);
   if (l.elements * k->in.bytes > MOST_BYTES) return;
-  l.wavefronts = wavefronts_of(in, box, &l, k->in.bytes) + wavefronts_of(out, box, &l, k->in.bytes) + 0.0005 * (double)l.pad;
-  if (best->count == 0 || l.wavefronts < best->wavefronts - 1e-6) *best = l;
+  l.wavefronts = wavefronts_of(in, box, &l, k->in.bytes) + wavefronts_of(out, box, &l, k->in.bytes) ;
+  l.cost = cost_of_walks(in, out, box, &l, k->in.bytes) + 0.0001 * (double)l.pad;
+  if (best->count == 0 || l.cost < best->cost - 1e-6) *best = l;
 }
 
 static struct layout find_layout(const struct pack *k, const struct box *box, const struct walk *in, const struct walk *out) {
@@ -351,47 +390,60 @@ static struct layout find_layout(const struct pack *k, const struct box *box, co
 
 // --- Text -----------------------------------------------------------------------------------------------------------
 
+// A name of an axis of the stage.
+static const char *axis_of(struct permute *p, const char *stage, const char *name) { return arena_printf(p->arena, "%s.%s", stage, name); }
+
+// Axes [first, first + count) of the walk as one.
+static const char *write_fused(struct permute *p, const char *stage, const struct walk *w, int first, int count, const char *const *names, const char *inside, const char *name) {
+  const char *list = NULL;
+  if (count == 1 && !inside) return axis_of(p, stage, names[w->axes[first]]);
+  for (int i = first + count; i-- > first;) list = permute_join(p, list, axis_of(p, stage, names[w->axes[i]]));
+  if (inside) list = permute_join(p, inside, list);
+  name = permute_fresh(p, arena_printf(p->arena, "%s_%s", stage, name));
+  text_printf(p->out, "  fuse %s -> %s;\n", list, name);
+  return name;
+}
+
+static void write_split(struct permute *p, const char *axis, int64_t by, const char **outer, const char **inner, const char *base, const char *a, const char *b) {
+  *outer = permute_fresh(p, arena_printf(p->arena, "%s_%s", base, a));
+  *inner = permute_fresh(p, arena_printf(p->arena, "%s_%s", base, b));
+  text_printf(p->out, "  split %s by %lld -> %s, %s;\n", axis, (long long)by, *outer, *inner);
+}
+
 // The loops of one side: `stage` names it, `names` are the axes of the box.
 static void write_walk(struct permute *p, const struct walk *w, const struct box *box, const char *stage, const char *const *names) {
-  const char *order = NULL, *threads = NULL, *vector = NULL, *base = arena_printf(p->arena, "%s_run", stage), *run = arena_printf(p->arena, "%s.%s", stage, names[w->axes[0]]), *steps[MAX_GROUPS];
-  int64_t extents[MAX_GROUPS], unrolled = 1, first = 1;
-  int count = 0;
-  for (int i = w->count; i-- > 0;) order = permute_join(p, order, arena_printf(p->arena, "%s.%s", stage, names[w->axes[i]]));
+  const char *order = NULL, *threads = NULL, *vector = NULL, *run, *rows = NULL, *rows_in = NULL, *base = arena_printf(p->arena, "%s_run", stage), *items[MAX_GROUPS], *steps[MAX_GROUPS];
+  int64_t extents[MAX_GROUPS], unrolled = 1, all_rows = 1;
+  int count = 0, item = 0;
+  for (int i = w->count; i-- > 0;) order = permute_join(p, order, axis_of(p, stage, names[w->axes[i]]));
   if (w->count > 1) text_printf(p->out, "  reorder %s;\n", order);
-  for (int i = 0; i < w->fused; i++) first *= box->size[w->axes[i]];
-  if (w->fused > 1) {
-    const char *fused = NULL;
-    for (int i = w->fused; i-- > 0;) fused = permute_join(p, fused, arena_printf(p->arena, "%s.%s", stage, names[w->axes[i]]));
-    run = permute_fresh(p, base);
-    text_printf(p->out, "  fuse %s -> %s;\n", fused, run);
+  for (int i = w->fused; i < w->fused + w->rows; i++) all_rows *= box->size[w->axes[i]];
+  if (w->rows) {
+    rows_in = write_fused(p, stage, w, w->fused, w->rows, names, NULL, "rows");
+    if (all_rows > w->rows_in_run) write_split(p, rows_in, w->rows_in_run, &rows, &rows_in, arena_printf(p->arena, "%s_rows", stage), "more", "in");
+    if (w->rows_in_run == 1) rows_in = NULL;
   }
-  if (w->vector > 1 && first == w->vector) {
-    vector = run, run = NULL;
-  } else if (w->vector > 1) {
-    const char *part = permute_fresh(p, arena_printf(p->arena, "%s_part", base));
-    vector = permute_fresh(p, arena_printf(p->arena, "%s_vector", base));
-    text_printf(p->out, "  split %s by %lld -> %s, %s;\n", run, (long long)w->vector, part, vector);
-    run = part;
-  }
-  for (int i = w->count; i-- > w->fused;) {
-    const char *axis = arena_printf(p->arena, "%s.%s", stage, names[w->axes[i]]);
-    bool is_cut = i == w->cut && w->part < box->size[w->axes[i]];
+  run = write_fused(p, stage, w, 0, w->fused, names, rows_in, "run");
+  if (w->vector > 1 && w->run == 1) vector = run, run = NULL;
+  else if (w->vector > 1) write_split(p, run, w->vector, &run, &vector, base, "part", "vector");
+  if (rows) items[item++] = rows;
+  for (int i = w->fused + w->rows; i < w->count; i++) items[item++] = axis_of(p, stage, names[w->axes[i]]);
+  for (int i = w->item_count; i-- > 0;) {
+    bool is_cut = i == w->cut && w->part < w->items[i];
     if (i > w->cut || (is_cut && w->part == 1)) {
-      steps[count] = axis, extents[count++] = box->size[w->axes[i]];
+      steps[count] = items[i], extents[count++] = w->items[i];
     } else if (is_cut) {
-      const char *more = permute_fresh(p, arena_printf(p->arena, "%s_%s_more", stage, names[w->axes[i]])), *inner = permute_fresh(p, arena_printf(p->arena, "%s_%s_part", stage, names[w->axes[i]]));
-      text_printf(p->out, "  split %s by %lld -> %s, %s;\n", axis, (long long)w->part, more, inner);
-      steps[count] = more, extents[count++] = (box->size[w->axes[i]] + w->part - 1) / w->part;
+      const char *inner;
+      write_split(p, items[i], w->part, &steps[count], &inner, arena_printf(p->arena, "%s_item", stage), "more", "part");
+      extents[count++] = (w->items[i] + w->part - 1) / w->part;
       threads = permute_join(p, threads, inner);
     } else {
-      threads = permute_join(p, threads, axis);
+      threads = permute_join(p, threads, items[i]);
     }
   }
-  if (run && w->cut < 0) {
-    const char *more = permute_fresh(p, arena_printf(p->arena, "%s_more", base)), *inner = permute_fresh(p, arena_printf(p->arena, "%s_thread", base));
-    text_printf(p->out, "  split %s by %lld -> %s, %s;\n", run, (long long)w->part, more, inner);
-    steps[count] = more, extents[count++] = (first / w->vector + w->part - 1) / w->part;
-    run = inner;
+  if (w->cut < 0) {
+    write_split(p, run, w->part, &steps[count], &run, base, "more", "thread");
+    extents[count++] = (w->run + w->part - 1) / w->part;
   }
   if (run) threads = permute_join(p, threads, run);
   order = NULL;
@@ -421,12 +473,10 @@ static void write_pack(struct pack *k, const char *name, const struct box *box, 
   permute_copies(p, copies);
   struct walk in = {0}, out = make_walk(k, &k->out, box, most_out);
   struct layout layout = {0};
-  double best = 0;
   for (int64_t vector = most_in; vector >= 1; vector /= 2) { // narrower ones may lie better
     struct walk walk = make_walk(k, &k->in, box, vector);
     struct layout one = find_layout(k, box, &walk, &out);
-    double cost = one.wavefronts + 2.5 / (double)vector + (vector > 1 && !is_vector_in(&walk, box, &one) ? 0.5 : 0);
-    if (one.count && (layout.count == 0 || cost < best)) best = cost, layout = one, in = walk;
+    if (one.count && (layout.count == 0 || one.cost < layout.cost)) layout = one, in = walk;
   }
   if (layout.count == 0) return;
   permute_need_alignment(&when, copies[0], (uint32_t)in.vector);

@@ -18,23 +18,34 @@ static struct ir_expr *value_of(const struct lets *lets, struct ir_expr *e) {
   return let->var == e->var ? let->value : e;
 }
 
-// Whether a, perhaps behind a summand *rest_of_a, and b are quotient and remainder of one expression, and a step of the quotient moves as far as that
-// many of the remainder.
-static bool is_one_axis(const struct lets *lets, const struct offset_term *a, const struct offset_term *b, struct ir_expr **whole, struct ir_expr **rest_of_a) {
-  struct ir_expr *sum = value_of(lets, a->index), *rest = value_of(lets, b->index);
-  if (rest->op != OP_MOD && rest->op != OP_REM) return false;
-  uint32_t parts = sum->op == OP_ADD ? 2 : 1;
-  for (uint32_t i = 0; i < parts; i++) {
-    struct ir_expr *quotient = parts == 2 ? value_of(lets, sum->args[i]) : sum;
-    if ((quotient->op != OP_DIV && quotient->op != OP_QUO) || !ir_equal(quotient->args[0], rest->args[0]) || !ir_equal(quotient->args[1], rest->args[1])) continue;
-    struct facts facts;
-    facts_init(&facts, lets->arena);
-    struct poly step = poly_mul(&facts, poly_of(&facts, rest->args[1]), poly_of(&facts, b->stride)), outer = poly_of(&facts, a->stride);
-    *whole = quotient->args[0];
-    *rest_of_a = parts == 2 ? sum->args[1 - i] : NULL;
-    return step.is_valid && outer.is_valid && poly_equal(&facts, step, outer);
+// Whether `e` is numerator / denominator or a sum that has it; *others are the other summands, NULL where there are none.
+static bool has_quotient(const struct lets *lets, struct ir_expr *e, struct ir_expr *numerator, struct ir_expr *denominator, int depth, struct ir_expr **others) {
+  e = value_of(lets, e);
+  if (e->op == OP_DIV || e->op == OP_QUO) {
+    *others = NULL;
+    return ir_equal(e->args[0], numerator) && ir_equal(e->args[1], denominator);
+  }
+  if (e->op != OP_ADD || depth == 0) return false;
+  for (uint32_t i = 0; i < 2; i++) {
+    if (!has_quotient(lets, e->args[i], numerator, denominator, depth - 1, others)) continue;
+    *others = *others ? ir_binary(lets->arena, OP_ADD, *others, e->args[1 - i]) : e->args[1 - i];
+    return true;
   }
   return false;
+}
+
+// Whether a, perhaps beside other summands, and b are quotient and remainder of one expression, and a step of the quotient moves as far as that many of
+// the remainder.
+static bool is_one_axis(const struct lets *lets, const struct offset_term *a, const struct offset_term *b, struct ir_expr **whole, struct ir_expr **others) {
+  enum { MOST_SUMS = 8 };
+  struct ir_expr *rest = value_of(lets, b->index);
+  if (rest->op != OP_MOD && rest->op != OP_REM) return false;
+  if (!has_quotient(lets, a->index, rest->args[0], rest->args[1], MOST_SUMS, others)) return false;
+  struct facts facts;
+  facts_init(&facts, lets->arena);
+  struct poly step = poly_mul(&facts, poly_of(&facts, rest->args[1]), poly_of(&facts, b->stride)), outer = poly_of(&facts, a->stride);
+  *whole = rest->args[0];
+  return step.is_valid && outer.is_valid && poly_equal(&facts, step, outer);
 }
 
 uint32_t offset_terms(const struct lets *lets, const struct ir_mem *mem, struct ir_expr *const *indices, uint32_t count, struct offset_term *terms) {
@@ -43,12 +54,12 @@ uint32_t offset_terms(const struct lets *lets, const struct ir_mem *mem, struct 
     changed = false;
     for (uint32_t a = 0; a < count && !changed; a++)
       for (uint32_t b = 0; b < count && !changed; b++) {
-        struct ir_expr *whole, *rest_of_a;
-        if (a == b || !is_one_axis(lets, &terms[a], &terms[b], &whole, &rest_of_a)) continue;
+        struct ir_expr *whole, *others;
+        if (a == b || !is_one_axis(lets, &terms[a], &terms[b], &whole, &others)) continue;
         terms[b].index = whole;
-        if (rest_of_a) terms[a].index = rest_of_a;
-        for (uint32_t d = a; !rest_of_a && d + 1 < count; d++) terms[d] = terms[d + 1];
-        count -= !rest_of_a;
+        if (others) terms[a].index = others;
+        for (uint32_t d = a; !others && d + 1 < count; d++) terms[d] = terms[d + 1];
+        count -= !others;
         changed = true;
       }
   }

@@ -182,7 +182,9 @@ static bool simplify_block(struct counter *c, struct list *block) {
 }
 
 bool pass_simplify(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
-  (void)kernel;
+  const struct list *parameters[] = {&kernel->sizes, &kernel->scalars};
+  for (uint32_t l = 0; l < 2; l++) // others have numbered these too
+    for (uint32_t i = 0; i < parameters[l]->count; i++) list_at(parameters[l], struct ir_var, i)->mark = 0;
   for (int round = 0; round < 32; round++) {
     struct counter c = {.arena = context->arena};
     number_vars(&c, &entry->body);
