@@ -12,7 +12,7 @@
 
 #include "passes/automatic_permute.h"
 
-enum { MOST_THREADS = 512, MOST_BYTES = 48 * 1024, MOST_PIECES = 1024, MOST_STEPS = 64, BANKS = 32, MOST_PAD = 33, SECTOR = 32 };
+enum { MOST_THREADS = 512, MOST_BYTES = 68 * 1024, MOST_PIECES = 1024, MOST_STEPS = 64, BANKS = 32, MOST_PAD = 33, SECTOR = 32, BUSY = 264 };
 
 // One side of a box: the axes that move it, the fastest first.
 struct side {
@@ -42,6 +42,7 @@ struct pack {
   struct permute *p;
   int64_t count[MAX_GROUPS]; // iterations
   struct side in, out;
+  int64_t most; // elements in shared memory
 };
 
 struct box {
@@ -135,9 +136,10 @@ static double sectors(const struct pack *k, const struct side *side, const struc
 }
 
 static double cost_of(const struct pack *k, const struct box *box) {
-  double waste = 1, in = (double)widest(k, &k->in, box, VECTOR), out = (double)widest_out(k, box), bytes = (double)k->in.bytes, size = (double)(box->elements * k->in.bytes);
+  double waste = 1, blocks = 1, in = (double)widest(k, &k->in, box, VECTOR), out = (double)widest_out(k, box), bytes = (double)k->in.bytes, size = (double)(box->elements * k->in.bytes);
   for (int g = 0; g < k->p->group_count; g++) {
     int64_t tiles = (k->count[g] + box->size[g] - 1) / box->size[g];
+    blocks *= (double)tiles;
     waste *= (double)(tiles * box->size[g]) / (double)k->count[g];
   }
   double memory = 0.5 * sectors(k, &k->in, box, box->run_in, 20) + 0.5 * sectors(k, &k->out, box, box->run_out, 28);
@@ -145,8 +147,9 @@ static double cost_of(const struct pack *k, const struct box *box) {
   double accesses = (1 / in + 1 + 1 + 1 / out) / (3.6 * bytes);
   double cost = memory + waste * (0.5 * instructions + 0.5 * accesses) + 0.15 * (waste - 1);
   cost += 300 / size; // blocks begin and end
-  if (size > 24 * 1024) cost += 0.05 * (size - 24 * 1024) / (24 * 1024);
-  if (size > 32 * 1024) cost += 0.1 * (size - 32 * 1024) / (16 * 1024);
+  if (blocks < BUSY) cost += 0.5 * (BUSY - blocks) / BUSY;
+  if (size > 24 * 1024) cost += 0.06 * (size - 24 * 1024) / (24 * 1024); // fewer blocks side by side
+  if (size > 48 * 1024) cost += 0.02;
   return cost;
 }
 
@@ -189,7 +192,7 @@ static void try_box(const struct pack *k, const int64_t *size, int64_t most, str
 
 static struct box find_box(const struct pack *k) {
   struct box best = {0};
-  int64_t most = MOST_BYTES / k->in.bytes - MOST_PAD * 8, size[MAX_GROUPS], both[MAX_GROUPS];
+  int64_t most = k->most, size[MAX_GROUPS], both[MAX_GROUPS];
   int count = k->p->group_count;
   for (int i = 0; i < k->in.chain; i++) {
     int64_t of_in = k->count[k->in.order[i]];
@@ -351,7 +354,7 @@ static double cost_of_walks(const struct walk *in, const struct walk *out, const
 
 static void try_layout(const struct pack *k, const struct box *box, const struct walk *in, const struct walk *out, struct layout l, struct layout *best) {
   place_axes(k, box, &l);
-  if (l.elements * k->in.bytes > MOST_BYTES) return;
+  if (l.elements > k->most) return;
   l.wavefronts = wavefronts_of(in, box, &l, k->in.bytes) + wavefronts_of(out, box, &l, k->in.bytes) ;
   l.cost = cost_of_walks(in, out, box, &l, k->in.bytes) + 0.0001 * (double)l.pad;
   if (best->count == 0 || l.cost < best->cost - 1e-6) *best = l;
@@ -529,6 +532,8 @@ bool permute_pack(struct permute *p) {
     if (k.count[g] < 2) return false;
   }
   if (!make_side(&k, p->load, &k.in) || !make_side(&k, p->store, &k.out)) return false;
+  int64_t bytes = permute_shared_limit(p) < MOST_BYTES ? permute_shared_limit(p) : MOST_BYTES;
+  k.most = bytes / k.in.bytes;
   struct box box = find_box(&k);
   if (box.elements < 2) return false;
   bool has_outside = false;

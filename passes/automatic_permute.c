@@ -19,7 +19,7 @@
 #include "passes/automatic_permute.h"
 #include "passes/stage.h"
 
-enum { THREADS = 256, LANES = 8, SMALLEST_SIDE = 24 };
+enum { THREADS = 256, LANES = 8, SMALLEST_SIDE = 24, LONGER_SIDE_BYTES = 16 * 1024 };
 
 // --- Merging ------------------------------------------------------------------------------------------------------
 
@@ -394,6 +394,7 @@ static struct tile tile_for(struct permute *p, const char *name, uint32_t in, ui
   if (p->fast_out->count >= 0 && power_up(p->fast_out->count) < most_i) most_i = power_up(p->fast_out->count);
   if (p->fast_in->count >= 0 && p->fast_in->count < t.j) t.j = (p->fast_in->count + t.vector_in - 1) / t.vector_in * t.vector_in;
   if (t.i > most_i) t.i = most_i > narrowest ? most_i : narrowest;
+  if (bytes > LONGER_SIDE_BYTES) bytes = LONGER_SIDE_BYTES;
   // where one side is short the other is longer
   while (p->fast_out->count >= 0 && t.i * 2 <= power_up(p->fast_out->count) && t.i * t.j * in * 2 <= bytes && t.i < 1024) t.i *= 2;
   while (p->fast_in->count >= 0 && t.j * 2 <= p->fast_in->count && t.i * t.j * in * 2 <= bytes && t.j < 1024) t.j *= 2;
@@ -678,6 +679,26 @@ static void write_gather(struct permute *p) {
   if (!p->view.is_closed) try_gather(p, "gather_unaligned", 1);
 }
 
+// The share of the tiles' elements along an axis that are there.
+static double used(int64_t count, int64_t side) { return (double)count / (double)((count + side - 1) / side * side); }
+
+// Whether tiles of 16-byte pieces fit well: both fast axes are long and made of such pieces, and little of the tiles hangs over.
+static bool fits_tiles(struct permute *p) {
+  enum { SHORTEST = 64, LINE = 128, SECTOR = 32, PIECE = 8 }; // bytes
+  int64_t in = type_bytes(p->load->mem->type), out = type_bytes(p->store->mem->type), i = p->fast_out->count, j = p->fast_in->count;
+  if (i * out < SHORTEST || j * in < SHORTEST || i < SMALLEST_SIDE || j < SMALLEST_SIDE) return false;
+  if ((i * out < LINE && i * out % SECTOR) || (j * in < LINE && j * in % SECTOR)) return false;
+  struct tile t = tile_for(p, "tile", (uint32_t)in, (uint32_t)out, INT64_MAX, false);
+  return t.vector_in * in >= PIECE && t.vector_out * out >= PIECE && i % t.vector_out == 0 && j % t.vector_in == 0 && used(i, t.i) * used(j, t.j) >= 0.87;
+}
+
+// Whether runs of 16 bytes fit: the kept axis is long and made of such pieces.
+static bool fits_runs(const struct permute *p) {
+  enum { SHORTEST = 64 }; // bytes
+  int64_t bytes = p->fast_out->count * type_bytes(p->store->mem->type);
+  return bytes >= SHORTEST && bytes % VECTOR == 0;
+}
+
 // Whether the class is to be written: the one that is asked for, or else any.
 static bool takes(struct automatic *a, const char *class_name) { return automatic_takes(a, class_name) || !a->forced; }
 
@@ -688,8 +709,9 @@ bool automatic_permute(struct automatic *a) {
   if (!view_make(a, &p.view) || !find_accesses(&p) || !find_groups(&p)) return false;
   find_load(&p);
   if (!p.load || !p.fast_out || (p.fast_in == p.fast_out && p.group_count < 3)) return false;
-  if (takes(a, "pack")) permute_pack(&p);
-  bool is_moved = p.fast_in && p.fast_in != p.fast_out && permute_copies(&p, copies), is_kept = p.fast_in == p.fast_out;
+  bool is_moved = p.fast_in && p.fast_in != p.fast_out && permute_copies(&p, copies), is_kept = p.fast_in == p.fast_out, is_known = true;
+  for (int g = 0; g < p.group_count; g++) is_known &= p.groups[g].count >= 0;
+  if (is_known && p.fast_in && takes(a, "pack") && (a->forced || !(is_moved ? fits_tiles(&p) : fits_runs(&p)))) permute_pack(&p);
   if (is_moved && takes(a, "tile")) write_tiles(&p, SMALLEST_SIDE);
   bool is_gathered = type_bytes(p.load->mem->type) >= 4 && p.fast_in && p.fast_in->count >= 0 && p.fast_out->count >= 0 && p.fast_in->count * p.fast_out->count <= 64;
   if (is_moved && !p.view.is_closed && takes(a, "whole") && (a->forced || !is_gathered)) write_whole(&p); // words of small matrices come from the cache as fast

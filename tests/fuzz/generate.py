@@ -599,7 +599,7 @@ class Case:
         elif action == "registers" and self.used_tensors(False) and self.chance(0.3):
             put(f"stage {r.choice(self.used_tensors(False))} at {r.choice(axes).name} in registers;")
         elif action == "shared":
-            swizzle = r.choice(["", "", " pad 1", " swizzle 2,0,3", " swizzle 5,0,5"])
+            swizzle = r.choice(["", "", " pad 1", f" pad 3 along {r.choice(axes).name}", " swizzle 2,0,3", " swizzle 5,0,5"])
             put(f"stage {r.choice(self.used_tensors())} at {r.choice(axes).name} in shared{swizzle};")
         elif action == "combine":
             put(f"combine {a.name} by {r.choice(['last_block', 'flag', 'second_kernel', 'atomic'])};")
