@@ -171,7 +171,7 @@ static bool find_decided(struct prover *p, struct ir_expr *condition, struct thr
   int64_t base_lo, base_hi, least, most;
   value_known_bounds(p, x->known, &least, &most);
   value_bounds(p, x, &base_lo, &base_hi);
-  if (__builtin_sub_overflow(base_lo, least, &base_lo) || __builtin_sub_overflow(base_hi, most, &base_hi)) return false;
+  if (__builtin_sub_overflow(base_lo, most, &base_lo) || __builtin_sub_overflow(base_hi, least, &base_hi)) return false; // facts hold for threads that are here
   bound_base(p, x->base, &base_lo, &base_hi);
   bool is_any = false;
   for (uint32_t t = 0; t < p->threads; t++) {
