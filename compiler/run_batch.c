@@ -126,8 +126,9 @@ static void transfer(int socket, void *data, size_t bytes, bool sends, bool *ok)
   }
 }
 
-// What counts covered lines, where this is built with it: _exit does not write the counts.
+// What counts covered lines, where this is built with it: neither _exit nor a signal writes the counts.
 void __gcov_dump(void) __attribute__((weak));
+void __gcov_reset(void) __attribute__((weak));
 
 static _Noreturn void work(struct batch *batch, int socket) {
   struct batch_session session = {0};
@@ -140,11 +141,11 @@ static _Noreturn void work(struct batch *batch, int socket) {
     memset(&answer, 0, sizeof answer);
     answer.status = batch->run_case((int)line->arguments.count - 1, (char **)line->arguments.at, &session);
     fflush(NULL);
+    if (__gcov_dump && __gcov_reset) __gcov_dump(), __gcov_reset();
     answer.is_lost = session.is_lost;
     transfer(socket, &answer, sizeof answer, true, &ok);
     if (session.is_lost) break;
   }
-  if (__gcov_dump) __gcov_dump();
   _exit(0);
 }
 

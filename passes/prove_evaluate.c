@@ -72,12 +72,44 @@ static void add_fact(struct prover *p, const struct ir_expr *e, int64_t lo, int6
   p->facts[p->fact_count++] = (struct fact){e, lo, hi};
 }
 
+// What e <= most, e an index, whose arithmetic does not wrap, says of the parts of the sum that it is: o * 8 + i <= most and 0 <= i give
+// o <= most / 8. Bounds for all threads that are here.
+static void assume_parts(struct prover *p, struct ir_expr *e, int64_t most, int depth) {
+  int64_t lo, hi;
+  if (e->op == OP_VAR) {
+    bool is_sum = e->var->was_index && e->var->mark && e->var->mark <= p->slot_count && p->slots[e->var->mark - 1].definition;
+    if (!is_sum) return;
+    e = p->slots[e->var->mark - 1].definition;
+  }
+  if (depth == 0 || most < 0 || e->count != 2) return;
+  for (uint32_t i = 0; i < 2; i++) {
+    struct ir_expr *part = e->args[i], *other = e->args[1 - i];
+    int64_t room = most;
+    value_bounds(p, prove_eval(p, other), &lo, &hi);
+    if (e->op == OP_ADD && lo >= 0) room = most - lo;
+    else if (e->op == OP_MUL && lo == hi && lo > 0) room = most / lo;
+    else continue;
+    value_bounds(p, prove_eval(p, part), &lo, &hi);
+    if (part->op == OP_CONST || lo < 0 || hi <= room || room < 0) continue;
+    add_fact(p, part, INT64_MIN, room);
+    assume_parts(p, part, room, depth - 1);
+  }
+}
+
 static void assume_less(struct prover *p, struct ir_expr *a, struct ir_expr *b, int64_t gap) { // a + gap <= b
   int64_t alo, ahi, blo, bhi;
   value_bounds(p, prove_eval(p, a), &alo, &ahi);
   value_bounds(p, prove_eval(p, b), &blo, &bhi);
   if (a->type == TYPE_U64 && (alo < 0 || blo < 0)) return;
-  if (bhi != INT64_MIN && bhi - gap < ahi) add_fact(p, a, INT64_MIN, bhi - gap);
+  if (bhi != INT64_MIN && bhi - gap < ahi) {
+    add_fact(p, a, INT64_MIN, bhi - gap);
+    if (a->op == OP_VAR) {
+      bool before = p->does_not_wrap;
+      p->does_not_wrap = true;
+      assume_parts(p, a, bhi - gap, 6);
+      p->does_not_wrap = before;
+    }
+  }
   if (alo != INT64_MAX && alo + gap > blo) add_fact(p, b, alo + gap, INT64_MAX);
 }
 

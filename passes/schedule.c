@@ -389,11 +389,8 @@ static bool apply_fuse(struct scheduler *s, const struct ir_directive *directive
     struct ir_axis *fused = new_axis(s, directive->names.at[0], extent, directive->range);
     struct list derived = {0};
     struct ir_expr *rest = ir_ref(arena, fused->var);
-    // of an index into shared memory it is proved that it is inside, which takes bounds where the extents are not known
-    bool is_bounded = first->kind == STAGE_STORE && first->mem->space == SPACE_SHARED && !ir_is_const(extent) && ir_is_const(parts[0]->extent);
     for (uint32_t i = count; i-- > 0;) {
-      struct ir_expr *value = i == 0 && !is_bounded ? rest : ir_binary(arena, OP_MOD, rest, parts[i]->extent);
-      if (is_bounded) value = ir_binary(arena, OP_MAX, value, ir_int(arena, TYPE_INDEX, 0));
+      struct ir_expr *value = i == 0 ? rest : ir_binary(arena, OP_MOD, rest, parts[i]->extent);
       rest = ir_binary(arena, OP_DIV, rest, parts[i]->extent);
       list_push(arena, &derived, ir_let(arena, parts[i]->var, value, directive->range));
     }
@@ -755,9 +752,21 @@ static bool distribute(struct scheduler *s, struct ir_stage *stage, struct list 
     struct ir_axis *axis = s->entry->axes.at[i];
     if (is_thread(axis->bind) && axis->extent->integer > block[axis->bind - BIND_THREAD_X]) block[axis->bind - BIND_THREAD_X] = axis->extent->integer;
   }
-  if (own.count > 1) { // neighbours in the tensor to neighbouring threads
+  if (own.count > 1) { // neighbours in the tensor to neighbouring threads; loops whose extents a launch gives stay around
+    struct list order = {0}, dealt = {0};
     own = by_dimension(s, stage, &own);
-    if (!apply(s, new_directive(s, stage, DIRECTIVE_REORDER, &own))) return false;
+    for (uint32_t i = 0; i < own.count; i++) list_push(s->arena, ir_is_const(list_at(&own, struct ir_axis, i)->extent) ? &dealt : &order, own.at[i]);
+    if (order.count && stage->mem->swizzle_bits) {
+      const struct ir_axis *axis = order.at[0];
+      diag_error(s->diag, ERROR_DIRECTIVE, stage->range, "the copy of '%s' is permuted, and only a launch gives the extent of its axis '%s'", stage->label, axis->var->label);
+      diag_note(s->diag, axis->range, "the axis is made here; a constant factor is legal, and so is a copy without a swizzle");
+      return false;
+    }
+    list_append(s->arena, &order, &dealt);
+    if (!apply(s, new_directive(s, stage, DIRECTIVE_REORDER, &order))) return false;
+    own = dealt;
+  }
+  if (own.count > 1) {
     struct ir_directive *fuse = new_directive(s, stage, DIRECTIVE_FUSE, &own);
     const char *label = fresh_label(s, arena_printf(s->arena, "%s_place", stage->label));
     list_push(s->arena, &fuse->names, (void *)label);

@@ -12,11 +12,24 @@
 #include "compiler/pass.h"
 
 struct use {
+  const struct ir_var *var;
   uint32_t reads, sets;
   uint32_t own_reads; // of them, those by its own sets: a variable that nothing else reads is not needed
 };
 
-static struct use *use_of(struct list *uses, struct ir_var *var) { return var->mark ? uses->at[var->mark - 1] : NULL; }
+// NULL where the entry does not define the variable: another one may have left a number on a size or a stride.
+static struct use *use_of(struct list *uses, struct ir_var *var) {
+  struct use *use = var->mark && var->mark <= uses->count ? uses->at[var->mark - 1] : NULL;
+  return use && use->var == var ? use : NULL;
+}
+
+static void number_var(struct arena *arena, struct list *uses, struct ir_var *var) {
+  struct use *use = arena_new(arena, struct use);
+  use->var = var;
+  list_push(arena, uses, use);
+  var->mark = uses->count;
+  var->subst = NULL;
+}
 
 struct counter {
   struct arena *arena;
@@ -26,17 +39,8 @@ struct counter {
 static void number_vars(struct counter *c, const struct list *block) {
   for (uint32_t i = 0; i < block->count; i++) {
     struct ir_stmt *stmt = block->at[i];
-    if (stmt->var && stmt->kind != IR_SET) {
-      list_push(c->arena, &c->uses, arena_new(c->arena, struct use));
-      stmt->var->mark = c->uses.count;
-      stmt->var->subst = NULL;
-    }
-    for (uint32_t k = 0; k < stmt->results.count; k++) {
-      struct ir_var *result = stmt->results.at[k];
-      list_push(c->arena, &c->uses, arena_new(c->arena, struct use));
-      result->mark = c->uses.count;
-      result->subst = NULL;
-    }
+    if (stmt->var && stmt->kind != IR_SET) number_var(c->arena, &c->uses, stmt->var);
+    for (uint32_t k = 0; k < stmt->results.count; k++) number_var(c->arena, &c->uses, stmt->results.at[k]);
     number_vars(c, &stmt->body);
     number_vars(c, &stmt->otherwise);
   }
