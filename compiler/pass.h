@@ -31,6 +31,7 @@ struct compile_options {
   bool no_contract;         // --fp-contract=off
   uint32_t optimize;        // LLVM level 0..3
   bool debug;               // -G
+  bool all_entries;         // --all-entries: CUDA of every entry
 };
 
 struct pass_context {

@@ -374,7 +374,10 @@ static bool generate_header(struct compilation *c, struct pass_context *context,
 }
 
 bool compilation_emit_cuda(struct compilation *c, struct text *out, struct list *lines) {
+  struct compile_options options = c->options;
   struct pass_context context = make_context(c);
+  options.all_entries = true;
+  context.options = &options;
   return codegen_cuda(&context, out, lines);
 }
 

@@ -41,7 +41,7 @@ def report(name, redc, source, nvcc, folder, runs):
     line = f'{name:14} {mine:9.1f} ms {memory:7.1f} MiB'
     if nvcc:
         cuda = os.path.join(folder, name + '.cu')
-        subprocess.run(command + ['--emit=cuda', '-o', cuda], check=True)
+        subprocess.run(command + ['--emit=cuda', '--all-entries', '-o', cuda], check=True)
         theirs, _ = measure([nvcc, '-ptx', '-arch=sm_90', cuda, '-o', os.path.join(folder, name + '.ptx')],
                             min(runs, 3))
         line += f'   nvcc -ptx {theirs:9.1f} ms, {theirs / mine:.1f} times as long'

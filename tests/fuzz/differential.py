@@ -132,7 +132,7 @@ class Runner:
         paths = self.write(case, folder)
         arguments = case.arguments()
         defines = [a for i, a in enumerate(arguments) if a == "-D" or i and arguments[i - 1] == "-D"]
-        code, text = run([self.redc, *paths, *defines, "--emit=cuda"])
+        code, text = run([self.redc, *paths, *defines, "--emit=cuda", "--all-entries"])
         return f"namespace of_{case.name} {{\n{text}}}\n" if code == 0 else None
 
     def nvcc(self, texts, out):

@@ -70,7 +70,7 @@ def build(folder, program):
     major, minor = torch.cuda.get_device_capability()
     arch = f'sm_{10 * major + minor}' if f'sm_{10 * major + minor} ' in subprocess.run([REDC, '--list-targets'], capture_output=True, text=True).stdout else 'sm_90'
     for command in ([REDC, stem + '.red', *arguments, f'--arch={arch}', '-o', stem + '.ptx'],
-                    [REDC, stem + '.red', *arguments, f'--arch={arch}', '-o', stem + '.cu'],
+                    [REDC, stem + '.red', *arguments, '--all-entries', f'--arch={arch}', '-o', stem + '.cu'],
                     [NVCC, '-Werror', 'all-warnings', f'-arch={arch}', '-ptx', stem + '.cu', '-o', stem + '.nvcc.ptx']):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:

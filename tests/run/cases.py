@@ -389,7 +389,7 @@ class Case:
             elif option == '--arch':
                 defines += (option, value)
         for given in (defines, defines + sizes):
-            done = subprocess.run([REDC, self.path, *given, '--emit=cuda'], capture_output=True, text=True, check=False)
+            done = subprocess.run([REDC, self.path, *given, '--emit=cuda', '--all-entries'], capture_output=True, text=True, check=False)
             if done.returncode == 0:
                 return f'namespace of_{self.kernel} {{\n{done.stdout}}}\n'
         return f'#error "{self.name}: no CUDA text"\n'
