@@ -127,6 +127,9 @@ struct far_access {
 struct object {
   struct ir_mem *mem;
   int64_t size; // elements; -1: launch-time
+  // Local memory: threads that keep in an element what a shuffle should not have read, one an element, and that shuffle; NULL: none does.
+  const struct threads **poison;
+  const struct node *origin;
 };
 
 struct memory {
@@ -311,6 +314,9 @@ void memory_begin(struct prover *p);
 // Returns the flat index.
 const struct av *memory_access(struct prover *p, struct ir_mem *mem, const struct av *const *indices,
                                uint32_t rank, bool is_flat, bool is_write, uint32_t count);
+// What a thread keeps in local memory may be what a shuffle should not have read: a later load gives that. `index` is of the first of `count` elements.
+void memory_keep(struct prover *p, struct ir_mem *mem, const struct av *index, uint32_t count, const struct av *value);
+const struct av *memory_kept(struct prover *p, struct ir_mem *mem, const struct av *index, uint32_t count, const struct av *value);
 void memory_barrier(struct prover *p);
 void memory_syncwarp(struct prover *p, const uint32_t *masks);
 struct memory memory_copy(struct prover *p, const struct memory *m);

@@ -221,8 +221,9 @@ const struct av *prove_loaded(struct prover *p, struct ir_mem *mem, enum type ty
                               const struct av *const *indices, uint32_t count, bool is_flat,
                               uint32_t elements) {
   for (uint32_t i = 0; i < count; i++) prove_clean(p, indices[i], "an index");
-  if (mem->space != SPACE_GLOBAL) memory_access(p, mem, indices, count, is_flat, false, elements);
-  return loaded(p, mem, type, indices, count);
+  const struct av *index = mem->space != SPACE_GLOBAL ? memory_access(p, mem, indices, count, is_flat, false, elements) : NULL;
+  const struct av *value = loaded(p, mem, type, indices, count);
+  return mem->space == SPACE_LOCAL ? memory_kept(p, mem, index, elements, value) : value;
 }
 
 // --- Operations --------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ void memory_begin(struct prover *p) {
   p->memory.words = arena_array(p->scratch, struct word *, p->object_count + 1);
   for (uint32_t i = 0; i < p->object_count; i++) {
     struct ir_mem *mem = p->entry->memory.at[i];
-    p->objects[i] = (struct object){mem, object_size(mem)};
+    p->objects[i] = (struct object){.mem = mem, .size = object_size(mem)};
     if (mem->space == SPACE_SHARED && p->objects[i].size > 0 && p->objects[i].size <= left) {
       p->memory.words[i] = arena_array(p->scratch, struct word, p->objects[i].size);
       left -= p->objects[i].size;
@@ -371,6 +371,55 @@ const struct av *memory_access(struct prover *p, struct ir_mem *mem, const struc
   now->next = p->memory.far;
   p->memory.far = now;
   return index;
+}
+
+// --- Local memory --------------------------------------------------------------------------------------
+
+enum { MOST_KEPT = 4096 }; // elements
+
+// The elements that an access reaches; false where the array is too large to follow.
+static bool find_elements(struct prover *p, struct object *object, const struct av *index, uint32_t count, int64_t *lo, int64_t *hi) {
+  if (!object->mem || object->mem->space != SPACE_LOCAL || object->size < 1 || object->size > MOST_KEPT || !index) return false;
+  value_bounds(p, index, lo, hi);
+  if (*lo < 0) *lo = 0;
+  if (*hi > object->size - count) *hi = object->size - count;
+  *hi += count - 1;
+  return true;
+}
+
+void memory_keep(struct prover *p, struct ir_mem *mem, const struct av *index, uint32_t count, const struct av *value) {
+  struct object *object = &p->objects[object_of(p, mem)];
+  int64_t lo, hi;
+  if (!value->poison && !object->poison) return;
+  if (!find_elements(p, object, index, count, &lo, &hi)) {
+    prove_clean(p, value, "a value to store");
+    return;
+  }
+  if (!object->poison) object->poison = arena_array(p->scratch, const struct threads *, object->size);
+  if (value->poison) object->origin = value->origin;
+  for (int64_t i = lo; i <= hi; i++) { // a loop over the elements reaches all of them
+    struct threads *kept = threads_new(p);
+    bool is_any = false;
+    for (uint32_t w = 0; w < PROVE_SETS; w++) {
+      uint64_t before = object->poison[i] ? object->poison[i]->bits[w] : 0, now = value->poison ? value->poison->bits[w] : 0;
+      kept->bits[w] = (before & ~p->may.bits[w]) | (now & p->may.bits[w]);
+      is_any |= kept->bits[w] != 0;
+    }
+    object->poison[i] = is_any ? kept : NULL;
+  }
+}
+
+const struct av *memory_kept(struct prover *p, struct ir_mem *mem, const struct av *index, uint32_t count, const struct av *value) {
+  struct object *object = &p->objects[object_of(p, mem)];
+  int64_t lo, hi;
+  if (!object->poison || !find_elements(p, object, index, count, &lo, &hi)) return value;
+  struct threads *all = NULL;
+  for (int64_t i = lo; i <= hi; i++) {
+    if (!object->poison[i]) continue;
+    if (!all) all = threads_new(p);
+    for (uint32_t w = 0; w < PROVE_SETS; w++) all->bits[w] |= object->poison[i]->bits[w];
+  }
+  return all ? value_poisoned(p, value, all, object->origin) : value;
 }
 
 // --- Barriers ----------------------------------------------------------------------------------------

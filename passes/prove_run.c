@@ -430,12 +430,14 @@ static void run_store(struct prover *p, struct node *node) {
   struct ir_stmt *stmt = node->stmt;
   const struct av **indices = eval_all(p, &stmt->indices);
   for (uint32_t i = 0; i < stmt->indices.count; i++) prove_clean(p, indices[i], "an index");
-  if (stmt->value) prove_clean(p, prove_eval(p, stmt->value), "a value to store");
+  bool is_wide = stmt->kind == IR_STORE_WIDE, is_local = stmt->mem->space == SPACE_LOCAL && !is_wide;
+  const struct av *value = stmt->value ? prove_eval(p, stmt->value) : NULL, *index = NULL;
+  if (value && !is_local) prove_clean(p, value, "a value to store");
   for (uint32_t i = 0; i < stmt->inputs.count; i++)
     prove_clean(p, prove_eval(p, stmt->inputs.at[i]), "a value to store");
   if (stmt->mem->space != SPACE_GLOBAL)
-    memory_access(p, stmt->mem, indices, stmt->indices.count, stmt->is_flat, true,
-                  stmt->kind == IR_STORE_WIDE ? stmt->inputs.count : 1);
+    index = memory_access(p, stmt->mem, indices, stmt->indices.count, stmt->is_flat, true, is_wide ? stmt->inputs.count : 1);
+  if (value && is_local) memory_keep(p, stmt->mem, index, 1, value);
 }
 
 static void run_load_wide(struct prover *p, struct node *node) {

@@ -467,12 +467,7 @@ static bool apply_reorder(struct scheduler *s, const struct ir_directive *direct
       struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, p)->axis;
       for (uint32_t q = p + 1; q < stage->axes.count; q++) {
         struct ir_axis *later = list_at(&stage->axes, struct ir_stage_axis, q)->axis;
-        bool depends = ir_mentions(axis->extent, later->var);
-        for (uint32_t d = 0; d < stage->derived.count && !depends; d++) {
-          struct ir_stmt *let = stage->derived.at[d];
-          depends = ir_mentions(axis->extent, let->var) && ir_mentions(let->value, later->var);
-        }
-        if (!depends) continue;
+        if (!ir_mentions(stage_in_leaves(s->arena, stage, axis->extent), later->var)) continue;
         diag_error(s->diag, ERROR_DIRECTIVE, directive->range, "axis '%s' has a range that depends on '%s' and must stay inside it", axis->var->label, later->var->label);
         return false;
       }
