@@ -1,7 +1,7 @@
 // Launches: arguments, variant, plan, workspace, and then the device.
 //
 // What a launch does the second time: it sorts the arguments, evaluates the plan on the stack, finds the workspace of the stream where the kernel needs
-// some, and hands all to the device; with the arguments of one of the thread's last launches not even the first two. Everything else is done by the
+// some, and hands all to the device; with arguments of the kinds of one of the thread's last launches not even the first two. Everything else is done by the
 // first launch, or by red_prepare.
 #define RED_BUILDING
 #include "runtime/repeat.h"
@@ -211,16 +211,16 @@ static bool keeps_launches(const struct red_kernel *kernel) {
   return device->backend->run_again && !device->checks_pointers;
 }
 
-// A launch that is evaluated; `words` are kept where there are any.
+// A launch that is evaluated; it is kept for `key` where that is not NULL.
 static red_error launch_first(const red_kernel *kernel, red_stream stream, const red_argument *arguments, size_t count, const struct given *given,
-                              const int64_t *words, uint32_t word_count) {
+                              const struct repeat_key *key) {
   struct call call;
   struct target target = {stream, true};
   bool was_captured = false;
   red_error error = call_begin(&call, kernel, arguments, count, &target);
   if (!error && call.result.launch_count) {
     error = start(&call, &target, given);
-    if (!error && word_count && !call.is_pinned) repeat_keep(kernel, words, word_count, &call);
+    if (!error && key && !call.is_pinned) repeat_keep(kernel, key, &call);
   }
   if (!error && call.is_pinned) error = is_capturing(call.variant->device, &target, &was_captured);
   call_end(&call, was_captured);
@@ -228,14 +228,14 @@ static red_error launch_first(const red_kernel *kernel, red_stream stream, const
 }
 
 static red_error launch(const red_kernel *kernel, red_stream stream, const red_argument *arguments, size_t count, const struct given *given) {
-  int64_t words[REPEAT_WORDS];
+  struct repeat_key key;
   void *workspace;
   if (!kernel) return error_set(RED_ERROR_INVALID, "the kernel is NULL");
   red_error error = device_check(kernel->program->device);
   if (error) return error;
-  uint32_t word_count = keeps_launches(kernel) ? repeat_words(arguments, count, words) : 0;
-  const struct repeat *repeat = word_count ? repeat_find(kernel, words, word_count) : NULL;
-  if (!repeat) return launch_first(kernel, stream, arguments, count, given, words, word_count);
+  bool has_key = keeps_launches(kernel) && repeat_make_key(arguments, count, &key);
+  const struct repeat *repeat = has_key ? repeat_find(kernel, &key) : NULL;
+  if (!repeat) return launch_first(kernel, stream, arguments, count, given, has_key ? &key : NULL);
   error = find_workspace(kernel, stream, given, repeat->workspace, repeat->zeroed, &workspace);
   return error ? error : kernel->program->device->backend->run_again(kernel->program->device, repeat, workspace, stream);
 }

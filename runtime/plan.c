@@ -177,3 +177,41 @@ const struct plan_kernel *plan_find(const struct plan *plan, const char *kernel)
     if (strcmp(plan->kernels[i].name, kernel) == 0) return &plan->kernels[i];
   return NULL;
 }
+
+// --- What depends on addresses
+
+// Raises *step to what the expression looks at; false: it uses an address for more than its remainder by a power of two.
+static bool add_step(const struct plan_expr *expr, uint32_t *step) {
+  enum { MOST = 4096 };
+  for (uint32_t i = 0; i < expr->count; i++) {
+    if (expr->codes[i].op != PLAN_OP_ADDRESS) continue;
+    if (i + 2 >= expr->count || expr->codes[i + 1].op != PLAN_OP_CONST || expr->codes[i + 2].op != PLAN_OP_MOD) return false;
+    int64_t divisor = expr->codes[i + 1].operand;
+    if (divisor < 1 || divisor > MOST || divisor & (divisor - 1)) return false;
+    if (divisor > *step) *step = (uint32_t)divisor;
+  }
+  return true;
+}
+
+static bool add_launch(const struct plan_launch *launch, uint32_t *step) {
+  bool ok = add_step(&launch->shared, step);
+  for (int d = 0; d < 3; d++) ok = ok && add_step(&launch->grid[d], step);
+  for (uint32_t a = 0; a < launch->argument_count; a++) ok = ok && add_step(&launch->arguments[a].expr, step);
+  return ok;
+}
+
+static bool add_entry(const struct plan_entry *entry, uint32_t *step) {
+  bool ok = add_step(&entry->when, step) && add_step(&entry->workspace, step) && add_step(&entry->zeroed, step);
+  for (uint32_t a = 0; a < entry->assumption_count; a++) ok = ok && add_step(&entry->assumptions[a].condition, step);
+  for (uint32_t l = 0; l < entry->launch_count; l++) ok = ok && add_launch(&entry->launches[l], step);
+  return ok;
+}
+
+uint32_t plan_address_step(const struct plan_kernel *kernel) {
+  uint32_t step = 1;
+  bool ok = true;
+  for (uint32_t s = 0; s < kernel->size_count; s++) ok = ok && add_step(&kernel->sizes[s].inferred, &step);
+  for (uint32_t r = 0; r < kernel->requirement_count; r++) ok = ok && add_step(&kernel->requirements[r].condition, &step);
+  for (uint32_t e = 0; e < kernel->entry_count; e++) ok = ok && add_entry(&kernel->entries[e], &step);
+  return ok ? step : 0;
+}

@@ -259,6 +259,9 @@ enum plan_status plan_evaluate_checked(const struct plan_kernel *kernel, const s
 // Tells the launches of a result where their workspace is: `workspace` bytes, aligned to PLAN_WORKSPACE_ALIGNMENT. Launches that may
 // run at the same time need one each. May be called again, for another place.
 void plan_place_workspace(struct plan_result *result, uint64_t address);
+// The power of two, 1 to 4096, modulo which addresses must be the same for evaluations to choose the same entry, grids and numbers; tensors' shapes, strides
+// and scalars being the same. 0: the plan looks at addresses in other ways.
+uint32_t plan_address_step(const struct plan_kernel *kernel);
 // One well-formed expression; `sizes` are final. Saturates.
 int64_t plan_compute(const struct plan_expr *expr, const struct plan_kernel *kernel,
                      const struct plan_input *input, const int64_t *sizes);

@@ -50,6 +50,7 @@ red_error kernel_finish(struct red_kernel *kernel) {
   for (uint32_t t = 0; t < plan->tensor_count; t++)
     if (!(shapes[t] = shape_text(memory, plan, &plan->tensors[t]))) return error_memory();
   kernel->shapes = shapes;
+  kernel->address_step = plan_address_step(plan);
   if (!kernel->variant && !kernel->type_count) kernel->slots = calloc(plan->entry_count + 1, sizeof *kernel->slots);
   return kernel->variant || kernel->type_count || kernel->slots ? RED_OK : error_memory();
 }

@@ -36,6 +36,7 @@ struct red_kernel {
   struct variant *variant;        // NULL: compiled at launch
   uint32_t place;                 // among the kernels of `variant`
   const char *const *shapes;      // by tensor: "n, m"
+  uint32_t address_step;          // plan_address_step of `plan`
 
   struct slot *slots;    // by entry
   pthread_mutex_t lock;  // of slots that change, instances, typed where it grows

@@ -79,6 +79,11 @@ static red_error fill(struct variant *variant, const char *name, variant_build *
     kernel->requirement_count = 0;
     for (uint32_t e = 0; e < kernel->entry_count; e++) kernel->entries[e].when.count = 0; // assumptions are this plan's alone
   }
+  variant->address_step = 1;
+  for (uint32_t k = 0; k < variant->plan.kernel_count; k++) {
+    uint32_t step = plan_address_step(&variant->plan.kernels[k]);
+    variant->address_step = step && variant->address_step ? (step > variant->address_step ? step : variant->address_step) : 0;
+  }
   variant->name = plan_strdup(&variant->plan, name, strlen(name));
   return variant->name && number(variant) ? RED_OK : error_memory();
 }

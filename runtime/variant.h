@@ -28,6 +28,7 @@ struct variant {
   uint32_t *entry_base; // by kernel: number of its first entry among all entries
   uint32_t *first;      // by entry: number of the function of its first launch
   uint32_t function_count;
+  uint32_t address_step; // plan_address_step of all of the plan's kernels; 0: one has none
   _Atomic(struct module *) module; // NULL: not loaded
   pthread_mutex_t loading;
 };

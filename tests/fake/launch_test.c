@@ -241,7 +241,7 @@ Test(fake, later_launches_only_launch) {
   cr_assert_eq(fake_context_set(context), 0); // as in a program that uses the runtime
   fake_clear();
   for (int i = 0; i < 10; i++) OK(launch(&w, NULL));
-  ONLY("cuCtxGetCurrent", "cuLaunchKernel");
+  ONLY("cuCtxGetCurrent", "cuCtxSetCurrent", "cuLaunchKernel");
   cr_expect_eq(fake_count("cuLaunchKernel"), 10);
   cr_expect_leq(fake_count("cuCtxGetCurrent"), 10);
   fake_context_set(NULL);
@@ -817,4 +817,90 @@ Test(fake, a_cache_that_cannot_be_used_is_one_warning) {
   check_result(&w);
   drop(&w);
   drop(&other);
+}
+
+// ---- Launches like one before, with tensors elsewhere
+
+// Other tensors of the same shapes: copies of A and rooms for B, `shift` elements behind where they were made.
+static void *elsewhere(struct work *w, int tensor, int shift) {
+  static float values[ROWS * COLUMNS + 1];
+  void *data;
+  size_t bytes = (tensor ? ROWS : ROWS * COLUMNS) * sizeof(float);
+  if (!tensor) OK(red_copy_out(w->device, values + shift, w->a, bytes));
+  OK(red_alloc(w->device, sizeof values, &data));
+  OK(red_copy_in(w->device, data, values, sizeof values));
+  w->tensors[tensor].data = (char *)data + shift * (int)sizeof(float);
+  return data;
+}
+
+Test(fake, tensors_elsewhere_are_found_where_they_are) {
+  struct work w;
+  make(&w, "cuda:0", rowsum_text);
+  void *first = w.b, *second;
+  OK(launch(&w, NULL));
+  second = elsewhere(&w, 1, 0);
+  fake_clear();
+  for (int i = 0; i < 4; i++) {
+    w.b = w.tensors[1].data = i % 2 ? first : second;
+    spoil(&w);
+    fake_clear();
+    OK(launch(&w, NULL));
+    ONLY("cuCtxGetCurrent", "cuCtxSetCurrent", "cuLaunchKernel");
+    cr_expect_eq(fake_count("cuLaunchKernel"), 1);
+    check_result(&w);
+  }
+  w.b = first;
+  OK(red_free(w.device, second));
+  drop(&w);
+  nothing_lives();
+}
+
+// An address that wide loads do not take has another entry; and back again.
+Test(fake, tensors_elsewhere_with_another_alignment) {
+  struct work w;
+  make(&w, "cuda:0", rowsum_text);
+  void *aligned = w.a, *shifted;
+  char entries[2][128];
+  for (int i = 0; i < 4; i++) {
+    red_choice choice;
+    if (i == 0) {
+      OK(launch(&w, NULL));
+      shifted = elsewhere(&w, 0, 1);
+    }
+    w.tensors[0].data = i % 2 ? aligned : (char *)shifted + sizeof(float);
+    spoil(&w);
+    OK(launch(&w, NULL));
+    check_result(&w);
+    OK(red_choose(w.kernel, w.arguments, 2, &choice));
+    snprintf(entries[i % 2], sizeof entries[0], "%s", choice.entry);
+  }
+  cr_expect_str_neq(entries[0], entries[1], "%s takes both", entries[0]);
+  OK(red_free(w.device, shifted));
+  drop(&w);
+  nothing_lives();
+}
+
+Test(fake, tensors_elsewhere_that_may_not_be_there) {
+  struct work w;
+  make(&w, "cuda:0", rowsum_text);
+  OK(launch(&w, NULL));
+  fake_clear();
+  char *a = w.a;
+  w.tensors[1].data = a; // the first of A's bytes
+  FAILS(OVERLAP, launch(&w, NULL));
+  SAYS("A and B overlap");
+  w.tensors[1].data = a + (ROWS * COLUMNS - 1) * sizeof(float); // one element
+  FAILS(OVERLAP, launch(&w, NULL));
+  w.tensors[1].data = a - (ROWS - 1) * sizeof(float);
+  FAILS(OVERLAP, launch(&w, NULL));
+  w.tensors[1].data = (char *)w.b + 2;
+  FAILS(MISALIGNED, launch(&w, NULL));
+  w.tensors[1].data = NULL;
+  FAILS(NULL_POINTER, launch(&w, NULL));
+  cr_expect_eq(fake_count("cuLaunchKernel"), 0);
+  w.tensors[1].data = w.b;
+  OK(launch(&w, NULL));
+  check_result(&w);
+  drop(&w);
+  nothing_lives();
 }

@@ -5,12 +5,12 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-// The words of two lists are equal, length and all.
+// The keys of two lists are equal, lengths and all.
 static bool are_same(const red_argument *a, size_t a_count, const red_argument *b, size_t b_count) {
-  int64_t x[REPEAT_WORDS], y[REPEAT_WORDS];
-  uint32_t n = repeat_words(a, a_count, x), m = repeat_words(b, b_count, y);
-  cr_assert(n > 0 && m > 0);
-  return n == m && memcmp(x, y, n * sizeof *x) == 0;
+  struct repeat_key x, y;
+  cr_assert(repeat_make_key(a, a_count, &x) && repeat_make_key(b, b_count, &y));
+  return x.word_count == y.word_count && x.tensor_count == y.tensor_count && memcmp(x.words, y.words, x.word_count * sizeof *x.words) == 0 &&
+         memcmp(x.addresses, y.addresses, x.tensor_count * sizeof *x.addresses) == 0;
 }
 
 Test(repeat, every_part_of_a_tensor_counts) {
@@ -72,21 +72,23 @@ Test(repeat, scalars_by_kind_and_value) {
 
 // What is not legal, or does not fit, is left to the launch that evaluates.
 Test(repeat, others_are_left_out) {
-  int64_t words[REPEAT_WORDS], shape[64];
+  struct repeat_key key;
+  char data[4];
+  int64_t shape[64];
   for (int i = 0; i < 64; i++) shape[i] = 1;
-  red_tensor deep = {words, RED_F32, 64, shape, NULL}, negative = {words, RED_F32, -1, shape, NULL}, shapeless = {words, RED_F32, 2, NULL, NULL};
+  red_tensor deep = {data, RED_F32, 64, shape, NULL}, negative = {data, RED_F32, -1, shape, NULL}, shapeless = {data, RED_F32, 2, NULL, NULL};
   red_argument one[] = {red_of_tensor(NULL)}, many[200];
-  cr_expect_eq(repeat_words(one, 1, words), 0);
-  cr_expect_eq(repeat_words(NULL, 1, words), 0);
+  cr_expect_not(repeat_make_key(one, 1, &key));
+  cr_expect_not(repeat_make_key(NULL, 1, &key));
   one[0] = red_of_tensor(&deep);
-  cr_expect_eq(repeat_words(one, 1, words), 0);
+  cr_expect_not(repeat_make_key(one, 1, &key));
   one[0] = red_of_tensor(&negative);
-  cr_expect_eq(repeat_words(one, 1, words), 0);
+  cr_expect_not(repeat_make_key(one, 1, &key));
   one[0] = red_of_tensor(&shapeless);
-  cr_expect_eq(repeat_words(one, 1, words), 0);
+  cr_expect_not(repeat_make_key(one, 1, &key));
   one[0] = red_int(1);
   one[0].kind = 9;
-  cr_expect_eq(repeat_words(one, 1, words), 0);
+  cr_expect_not(repeat_make_key(one, 1, &key));
   for (int i = 0; i < 200; i++) many[i] = red_int(i);
-  cr_expect_eq(repeat_words(many, 200, words), 0);
+  cr_expect_not(repeat_make_key(many, 200, &key));
 }
