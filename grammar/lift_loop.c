@@ -60,31 +60,40 @@ static bool is_in(const struct list *list, const void *item) {
   return false;
 }
 
-// Appends to `lets` the items below `items` that the expression needs, those first that others need.
-static void gather(struct lift *l, struct ir_expr *e, const struct list *items, struct list *lets) {
+static void gather_item(struct lift *l, const struct lift_item *item, const struct list *items, const struct list *hidden, struct list *lets);
+
+// Appends to `lets` the items below `items` that the expression needs, those first that others need; none of what `hidden` defines.
+static void gather_beside(struct lift *l, struct ir_expr *e, const struct list *items, const struct list *hidden, struct list *lets) {
   struct needs needs = {.arena = l->arena};
+  const struct list nothing = {0};
   ir_visit_expr(e, visit_needed, &needs);
   for (uint32_t i = 0; i < needs.vars.count; i++) {
+    if (lift_definition(hidden, needs.vars.at[i])) continue;
     struct lift_item *item = lift_definition(items, needs.vars.at[i]);
     if (!item || is_in(lets, item)) continue;
-    if (item->kind == ITEM_LET) {
-      gather(l, item->value, items, lets);
-    } else {
-      for (uint32_t k = 0; k < item->operands.count; k++) gather(l, item->operands.at[k], items, lets);
-      for (uint32_t k = 0; k < item->conditions.count; k++) gather(l, item->conditions.at[k], items, lets);
-      for (uint32_t k = 0; k < item->lets.count; k++) {
-        const struct lift_item *let = item->lets.at[k];
-        if (let->kind == ITEM_LET) gather(l, let->value, items, lets);
-        for (uint32_t m = 0; m < let->operands.count; m++) gather(l, let->operands.at[m], items, lets);
-      }
-      for (uint32_t k = 0; k < item->axes.count; k++) {
-        const struct lift_axis *axis = item->axes.at[k];
-        gather(l, axis->lo, items, lets);
-        gather(l, axis->hi, items, lets);
-      }
-    }
+    gather_item(l, item, items, &nothing, lets);
     list_push(l->arena, lets, item);
   }
+}
+
+// The same for what an item needs, but for the lets of its own body: those stand there already.
+static void gather_item(struct lift *l, const struct lift_item *item, const struct list *items, const struct list *hidden, struct list *lets) {
+  struct list inside = list_copy(l->arena, hidden);
+  if (item->kind == ITEM_LET) gather_beside(l, item->value, items, hidden, lets);
+  list_append(l->arena, &inside, &item->lets);
+  for (uint32_t k = 0; k < item->operands.count; k++) gather_beside(l, item->operands.at[k], items, &inside, lets);
+  for (uint32_t k = 0; k < item->conditions.count; k++) gather_beside(l, item->conditions.at[k], items, &inside, lets);
+  for (uint32_t k = 0; k < item->lets.count; k++) gather_item(l, item->lets.at[k], items, &inside, lets);
+  for (uint32_t k = 0; k < item->axes.count; k++) {
+    const struct lift_axis *axis = item->axes.at[k];
+    gather_beside(l, axis->lo, items, hidden, lets);
+    gather_beside(l, axis->hi, items, hidden, lets);
+  }
+}
+
+static void gather(struct lift *l, struct ir_expr *e, const struct list *items, struct list *lets) {
+  const struct list nothing = {0};
+  gather_beside(l, e, items, &nothing, lets);
 }
 
 struct defined {

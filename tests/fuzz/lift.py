@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random functions of C: what redc lift takes of them computes what C computes.
 
-    lift.py [--redc PATH] [--count N] [--seed N] [--keep FOLDER]
+    lift.py [--redc PATH] [--count N] [--seed N]
 
 The functions write to several arrays and read them again, accumulate in variables and in elements, in loops of any order, under conditions. Most are
 refused, which is always right here; those that are taken run by the reference interpreter and must agree in every element. All
