@@ -387,8 +387,8 @@ static struct tile tile_for(struct permute *p, const char *name, uint32_t in, ui
   struct tile t = {.name = name, .vector_in = VECTOR / in, .vector_out = VECTOR / out, .unit = in < 4 ? 4 / in : 1};
   t.i = in == 1 ? 128 : in == 2 ? 128 : in == 4 ? 64 : in == 8 ? 64 : 32;
   t.j = in == 1 ? 256 : in == 2 ? 128 : in == 4 ? 64 : 32;
-  while (is_words ? t.vector_in * in > WORD : p->fast_in->count >= 0 && t.vector_in * in > WORD && p->fast_in->count % t.vector_in) t.vector_in /= 2;
-  while (is_words ? t.vector_out * out > WORD : p->fast_out->count >= 0 && t.vector_out * out > WORD && p->fast_out->count % t.vector_out) t.vector_out /= 2;
+  while (is_words ? t.vector_in > 1 && t.vector_in * in > WORD : p->fast_in->count >= 0 && t.vector_in * in > WORD && p->fast_in->count % t.vector_in) t.vector_in /= 2;
+  while (is_words ? t.vector_out > 1 && t.vector_out * out > WORD : p->fast_out->count >= 0 && t.vector_out * out > WORD && p->fast_out->count % t.vector_out) t.vector_out /= 2;
   if (t.vector_out < t.unit) t.vector_out = t.unit;
   int64_t narrowest = t.vector_out > t.unit ? t.vector_out : t.unit, bytes = t.i * t.j * in;
   if (p->fast_out->count >= 0 && power_up(p->fast_out->count) < most_i) most_i = power_up(p->fast_out->count);

@@ -139,7 +139,8 @@ void nest_emit_update(struct nest *n, struct work *w, struct list *out, bool is_
   nest_begin_lets(n, w, out);
   for (uint32_t k = 0; k < operands; k++) arguments[components + k] = nest_here(n, stage->operands.at[k]);
   nest_end_lets(w);
-  if (is_only && !has_update) {
+  // of the language's own reducers; one of a program may do more to a value than keep it beside the identity
+  if (is_only && !has_update && !reducer->range.line) {
     set_all(n, w, out, arguments + components);
     return;
   }
