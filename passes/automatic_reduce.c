@@ -144,7 +144,7 @@ static void known_group(struct chooser *c, struct rows_form *form) {
   int lanes = choose_lanes(loads, c->vector > 1);
   form->lanes = lanes < 2 ? 2 : lanes;
   int64_t each = divide_up(loads, form->lanes);
-  form->rows = c->stages ? 1 : each == 1 ? 4 : each <= 3 ? 2 : 1;
+  form->rows = c->stages ? 1 : each == 1 ? 4 : each <= 3 || (c->vector == 1 && each <= 6) ? 2 : 1;
   form->groups = 256 / form->lanes;
   int64_t needed = (int64_t)NOMINAL_SMS * form->groups * form->rows;
   if (c->rows >= 0 && c->rows < needed) {
@@ -159,7 +159,7 @@ static void known_group(struct chooser *c, struct rows_form *form) {
 static void known_warp(struct chooser *c, struct rows_form *form) {
   int64_t loads = divide_up(c->length, c->vector), each = divide_up(loads, 32);
   form->lanes = 32;
-  form->rows = c->stages ? 1 : each == 1 ? 4 : each <= 3 ? 2 : 1;
+  form->rows = c->stages ? 1 : each == 1 ? 4 : each <= 3 || (c->vector == 1 && each <= 6) ? 2 : 1;
   if (c->rows >= 0 && c->rows < (int64_t)NOMINAL_SMS * 8 * form->rows) form->rows = 1;
   form->groups = spread(c, 8, form->rows);
   if (form->groups == 1 && c->rows != 1) form->groups = 2;
@@ -251,13 +251,14 @@ static const struct row_bucket wide_buckets[] = {
 };
 static const struct row_bucket narrow_buckets[] = {
     {"rows_odd", 4, 1, 256, 4, 4, 0, 0},
+    {"rows_odd_6", 6, 1, 256, 2, 6, 0, 0},
     {"group_odd_12", 12, 4, 64, 2, 3, 0, 0},
     {"group_odd_24", 24, 8, 32, 2, 3, 0, 0},
-    {"group_odd_40", 40, 8, 32, 1, 5, 0, 0},
-    {"group_odd_64", 64, 16, 16, 1, 4, 0, 0},
-    {"warp_odd_128", 128, 32, 8, 1, 4, 0, 0},
+    {"group_odd_40", 40, 8, 32, 2, 5, 0, 0},
+    {"group_odd_64", 64, 16, 16, 2, 4, 0, 0},
+    {"warp_odd_128", 128, 32, 8, 2, 4, 0, 0},
     {"warp_odd", 1024, 32, 8, 1, 0, 8, 0},
-    {"block_split_odd", 0, 512, 1, 1, 0, 8, 2},
+    {"block_split_odd", 0, 512, 1, 1, 0, 8, 4},
     {"block_odd", 0, 256, 1, 1, 0, 8, 0},
 };
 
@@ -373,10 +374,11 @@ static void write_split_columns(struct chooser *c, const struct column_shape *s)
   struct columns_form form = {.name = "column_split", .vector = s->vector, .lanes = 32, .threads = 8, .flight = 8, .parts = 2};
   if (s->batch > 0 && s->width > 0 && s->depth > 0) {
     form.lanes = column_lanes(c, s);
-    int block = s->width <= WHOLE_ROW ? 512 : 256;
+    bool is_narrow = s->vector * c->bytes < LINE; // more loads in flight for as many bytes
+    int block = s->width <= WHOLE_ROW || is_narrow ? 512 : 256;
     form.threads = at_most(power_below(divide_up(s->depth, 8)), block / form.lanes);
-    if (block == 512) form.parts = form.lanes >= 8 ? 1 : 3;
-    if (s->depth / form.threads >= 256 && s->vector * c->bytes == LINE && c->bytes >= 4) form.flight = 16;
+    if (s->width <= WHOLE_ROW) form.parts = form.lanes >= 8 && !is_narrow ? 1 : 3;
+    if (s->depth / form.threads >= 256 && (is_narrow || c->bytes >= 4)) form.flight = 16;
   }
   form.cache = choose_cache(c, HINT_MOST_COLUMNS);
   form.reason = say(c, "outputs lie side by side, too few to fill the device: %d of them a thread, %d threads along them, %d and several blocks along the reduction, loads of %d bytes, %d in flight",
@@ -428,10 +430,12 @@ static const struct column_bucket column_buckets[] = {
     {"column_split", true, 0, 32, 8, 8, 2},
     {"column_narrow", true, 15, 8, 32, 8, 0},
     {"column", true, 0, 32, 8, 8, 0},
+    {"column_split_odd_1", false, 1, 1, 512, 16, 3},
+    {"column_split_odd_2", false, 2, 2, 256, 16, 3},
     {"column_split_odd_4", false, 4, 4, 128, 16, 3},
     {"column_split_odd_8", false, 8, 8, 64, 16, 3},
-    {"column_split_odd_16", false, 16, 16, 32, 16, 1},
-    {"column_split_odd", false, 0, 32, 8, 8, 2},
+    {"column_split_odd_16", false, 16, 16, 32, 16, 3},
+    {"column_split_odd", false, 0, 32, 16, 16, 2},
     {"column_narrow_odd", false, 8, 8, 32, 8, 0},
     {"column_odd", false, 0, 32, 8, 8, 0},
 };
@@ -450,6 +454,18 @@ static void write_unknown_columns(struct chooser *c, const struct column_shape *
     const char *multiple = say(c, "%s %% %d == 0 && %s >= %d", times, form.vector, width, ENOUGH_TILES * NARROW_BYTES / c->bytes);
     form.when = both(c, both(c, deep, multiple), say(c, "%s * %s <= %d", all, outputs, HOT_BYTES / c->bytes));
     form.reason = say(c, "outputs lie side by side, and little is read: %d of them a thread, 8 threads along them and 64 along the reduction, 16 loads in flight", form.vector);
+    write_columns(&c->view, &form);
+  }
+  if (*deep && s->vector > 1) { // few rows: threads side by side take 16 bytes each of all of them
+    struct columns_form form = {.name = "column_shallow", .vector = s->vector, .lanes = 256, .threads = 1, .flight = 4};
+    form.when = both(c, say(c, "%s <= 32", product_text(c, &s->reduced.inner)), s->width < 0 ? say(c, "%s %% %d == 0 && %s >= %d", times, form.vector, width, 1024 * form.vector) : "");
+    form.reason = say(c, "outputs lie side by side, and few are added: %d of them a thread, 256 threads along them, loads of %d bytes", form.vector, form.vector * c->bytes);
+    write_columns(&c->view, &form);
+  }
+  if (*deep && s->width < 0) {
+    struct columns_form form = {.name = "column_shallow_odd", .vector = 1, .apart = 4, .lanes = 256, .threads = 1, .flight = 1};
+    form.when = say(c, "%s <= 8 && %s >= %d", product_text(c, &s->reduced.inner), width, 4096);
+    form.reason = say(c, "outputs lie side by side, and very few are added: 4 of them a thread, 256 threads along them, loads of %d bytes", c->bytes);
     write_columns(&c->view, &form);
   }
   for (size_t b = 0; b < sizeof column_buckets / sizeof *column_buckets; b++) {

@@ -377,8 +377,13 @@ void write_columns(struct view *view, const struct columns_form *form) {
     rest = piece(&w, output, "_vec");
     write_split(&w, output, form->vector, rest, element);
   }
-  const char *block = piece(&w, output, "_block"), *lane = piece(&w, output, "_lane");
-  write_split(&w, rest, form->lanes, block, lane);
+  const char *block = piece(&w, output, "_block"), *lane = piece(&w, output, "_lane"), *tile = lane;
+  if (form->apart > 1) tile = piece(&w, output, "_tile");
+  write_split(&w, rest, form->lanes * (form->apart > 1 ? form->apart : 1), block, tile);
+  if (form->apart > 1) {
+    element = piece(&w, output, "_more");
+    write_split(&w, tile, form->lanes, element, lane);
+  }
   write_bind(&w, block, "block.x");
   if (batch) write_bind(&w, batch, "block.y");
   write_bind(&w, lane, "thread.x");
@@ -416,7 +421,7 @@ void write_columns(struct view *view, const struct columns_form *form) {
     }
     if (!is_whole || each != 1) text_printf(w.out, "  unroll %s;\n", is_whole ? loop : load);
   }
-  if (element) text_printf(w.out, "  vectorize %s;\n", element);
+  if (element) text_printf(w.out, "  %s %s;\n", form->apart > 1 ? "unroll" : "vectorize", element);
   write_cache(&w, form->cache);
   end(&w);
 }

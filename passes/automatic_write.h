@@ -40,7 +40,8 @@ void write_rows(struct view *view, const struct rows_form *form);
 // A column: outputs side by side in memory, reduced along an axis that is not.
 struct columns_form {
   const char *name, *reason, *when;
-  int vector;  // outputs a thread
+  int vector;  // outputs a thread, side by side
+  int apart;   // outputs a thread, `lanes` apart; 0: one
   int lanes;   // threads along outputs
   int threads; // threads along the reduction
   int flight;  // loads in flight a thread; 0: all of them
