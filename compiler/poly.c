@@ -462,8 +462,32 @@ static bool prove_opaque(struct facts *facts, uint32_t a, struct poly coefficien
 #undef TRY
 }
 
+// Of a polynomial; never 0.
+static uint64_t hash_of(struct poly p) {
+  uint64_t hash = p.count;
+  for (uint32_t i = 0; i < p.count; i++) {
+    hash = (hash ^ (uint64_t)p.terms[i].coefficient) * UINT64_C(0x9e3779b97f4a7c15);
+    for (uint32_t k = 0; k < p.terms[i].degree; k++) hash = (hash ^ p.terms[i].atoms[k] ^ hash >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
+    hash ^= hash >> 32;
+  }
+  return hash | 1;
+}
+
+static bool search(struct facts *facts, struct poly p, int depth);
+
+// A search comes upon the same polynomial again and again. One that failed at this depth or a greater one is not tried anew; two with one hash are taken for the same,
+// which loses a proof and never makes one.
 static bool prove(struct facts *facts, struct poly p, int depth) {
   if (!p.is_valid || depth <= 0 || ++facts->steps > MAX_STEPS) return false;
+  uint64_t hash = hash_of(p);
+  struct failed_proof *failed = &facts->failed[hash >> 32 & (FAILED_PROOFS - 1)];
+  if (failed->hash == hash && failed->depth >= depth) return false;
+  if (search(facts, p, depth)) return true;
+  *failed = (struct failed_proof){hash, depth};
+  return false;
+}
+
+static bool search(struct facts *facts, struct poly p, int depth) {
   if (is_nonnegative_over_sizes(facts, p)) return true;
   // innermost first: axes and expressions were registered in the order of the scope
   for (uint32_t a = facts->atoms.count; a-- > 0;) {
@@ -490,7 +514,10 @@ static bool prove(struct facts *facts, struct poly p, int depth) {
 
 static bool prove_from(struct facts *facts, struct poly p, int depth) {
   uint32_t before = facts->steps;
-  if (!facts->is_proving) facts->steps = 0;
+  if (!facts->is_proving) {
+    facts->steps = 0;
+    memset(facts->failed, 0, sizeof facts->failed);
+  }
   bool is_inside = facts->is_proving;
   facts->is_proving = true;
   bool proved = prove(facts, p, depth);

@@ -21,6 +21,13 @@ struct poly {
   struct poly_term *terms; // sorted, no zero coefficients
 };
 
+// A polynomial, by its hash, for which a search of this depth found no proof; hash 0: none.
+enum { FAILED_PROOFS = 64 };
+struct failed_proof {
+  uint64_t hash;
+  int depth;
+};
+
 // What is known about axes, sizes and conditions in a scope.
 struct facts {
   struct arena *arena;
@@ -28,6 +35,7 @@ struct facts {
   struct list conditions; // struct poly: each >= 0
   uint32_t steps;   // of the proof at hand
   bool is_proving;
+  struct failed_proof failed[FAILED_PROOFS]; // of the proof at hand
 };
 
 void facts_init(struct facts *facts, struct arena *arena);
