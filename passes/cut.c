@@ -490,13 +490,21 @@ static void drop_dead(struct list *stages) {
   }
 }
 
-static void find_value(struct ir_expr *e, void *state) {
-  if (e->op == OP_LOAD || (e->op == OP_VAR && e->var->kind == VAR_VALUE)) *(bool *)state = true;
+static bool has_guard(const struct ir_stage *stage, const struct ir_expr *guard) {
+  for (uint32_t i = 0; i < stage->guards.count; i++)
+    if (ir_equal(stage->guards.at[i], guard)) return true;
+  return false;
 }
 
-// A stage of the last block that leaves a value for later launches: all elements that there are, whatever conditions on values say, which who
-// reads it need not have.
-static struct ir_stage *keep_value(struct cut *c, const struct ir_stage *final, uint32_t component, const struct list *axes, struct cut_value *value) {
+// Whether all stages that read the value ask this themselves.
+static bool is_asked_by_readers(const struct part *parts, uint32_t count, const bool *needed, const struct ir_var *value, const struct ir_expr *guard) {
+  for (uint32_t i = 0; i < count; i++)
+    if (needed[i] && stage_reads(parts[i].stage, value) && !has_guard(parts[i].stage, guard)) return false;
+  return true;
+}
+
+// A stage of the last block that leaves a value for later launches, wherever one of these reads it.
+static struct ir_stage *keep_value(struct cut *c, const struct part *parts, uint32_t count, const bool *needed, const struct ir_stage *final, uint32_t component, const struct list *axes, struct cut_value *value) {
   struct arena *arena = c->arena;
   struct ir_stage *store = arena_new(arena, struct ir_stage);
   struct list dims = {0};
@@ -514,9 +522,8 @@ static struct ir_stage *keep_value(struct cut *c, const struct ir_stage *final, 
     if (!mentions_reduction(arena, final, ir_ref(arena, let->var))) list_push(arena, &store->derived, let);
   }
   for (uint32_t i = 0; i < final->guards.count; i++) {
-    bool is_of_values = mentions_reduction(arena, final, final->guards.at[i]);
-    ir_visit_expr(final->guards.at[i], find_value, &is_of_values);
-    if (!is_of_values) list_push(arena, &store->guards, final->guards.at[i]);
+    struct ir_expr *guard = final->guards.at[i];
+    if (!mentions_reduction(arena, final, guard) && is_asked_by_readers(parts, count, needed, value->var, guard)) list_push(arena, &store->guards, guard);
   }
   for (uint32_t i = 0; i < final->axes.count; i++) {
     const struct ir_stage_axis *used = final->axes.at[i];
@@ -552,7 +559,7 @@ static bool keep_values(struct cut *c, struct part *parts, uint32_t count, const
       }
       if (!is_read) continue;
       struct cut_value *value = arena_new(c->arena, struct cut_value);
-      list_push(c->arena, behind, keep_value(c, final, k, &parts[i].axes, value));
+      list_push(c->arena, behind, keep_value(c, parts, count, needed, final, k, &parts[i].axes, value));
       list_push(c->arena, values, value);
     }
   }

@@ -19,7 +19,7 @@ FOLDERS = ('passes', 'codegen')
 
 def build(folder, jobs):
     subprocess.run(['cmake', '-S', ROOT, '-B', folder, '-G', 'Ninja', '-DCMAKE_BUILD_TYPE=None', '-DCMAKE_C_FLAGS=--coverage -O0',
-                    '-DCMAKE_EXE_LINKER_FLAGS=--coverage', '-DBUILD_TESTING=OFF'], check=True, stdout=subprocess.DEVNULL)
+                    '-DCMAKE_EXE_LINKER_FLAGS=--coverage -Wl,-u,__gcov_dump,-u,__gcov_reset', '-DBUILD_TESTING=OFF'], check=True, stdout=subprocess.DEVNULL)
     subprocess.run(['ninja', '-C', folder, f'-j{jobs}', 'redc'], check=True, stdout=subprocess.DEVNULL)
 
 
