@@ -114,9 +114,9 @@ static void forbid_vectors(struct nvptx *cg, bool forbid) {
   }
 }
 
-// What is left of default<O3> for one function of loops and straight code, without calls, tables or vectors: the passes that changed an instruction of
-// the examples and of the measured kernels, each as often as it did. The code is that of default<O3> to 0.1 % of instructions and registers, for half
-// of the time.
+// default<O3> without what has no work in one function of loops and straight code that calls nothing: inlining and attributes, vectors, switches and tables, memcpy,
+// dead stores, jump threading, loop distribution. Of 312 entries of the examples and of the measured kernels 222 are the same to the instruction, the
+// sums of instructions and registers within 0.2 %, for about half of the time.
 #define INSTCOMBINE "instcombine<max-iterations=1;no-verify-fixpoint>"
 #define PIPELINE                                                                                                                            \
   "function<eager-inv>(nvvm-intr-range,sroa<modify-cfg>,early-cse<memssa>,simplifycfg," INSTCOMBINE ",reassociate,"                         \

@@ -197,6 +197,42 @@ Test(common, bad_input) {
   red_tensor scalar = red_dense(y, RED_F32, 0, NULL);
   REFUSED(red_reduce(device, NULL, "sum", &X, &scalar, axes, 1), RED_ERROR_RANK,
           "Y: the argument has rank 0; X of rank 2 reduced over 1 axes has rank 1, or 2 where axes are kept");
-  red_error error = red_reduce(device, NULL, "sum", &X, &Z, axes, 1);
-  cr_expect_eq(error, RED_ERROR_SHAPE, "%s", red_message()); // Y has extent 2 where X has 3
+  int before[] = {-3}, twice[] = {1, -1};
+  REFUSED(red_reduce(device, NULL, "sum", &X, &Z, before, 1), RED_ERROR_INVALID, "axis -3 is none of X's");
+  REFUSED(red_reduce(device, NULL, "sum", &X, &Z, twice, 2), RED_ERROR_INVALID, "axis -1 is given twice");
+  REFUSED(red_reduce(device, NULL, "sum", &X, &Z, NULL, 1), RED_ERROR_INVALID, "1 axes cannot be reduced of rank 2");
+  REFUSED(red_reduce(device, NULL, "sum", &X, &Z, axes, -1), RED_ERROR_INVALID, "-1 axes cannot be reduced of rank 2");
+  int negative[] = {-1, 0};
+  REFUSED(red_permute(device, NULL, &X, &Y, negative), RED_ERROR_INVALID, "perm is no permutation of 2 dimensions: perm[0] is -1");
+}
+
+// What only the launch can see: shapes that do not match, memory that overlaps, addresses. Nothing of the result is written.
+Test(common, bad_shapes_and_memory) {
+  enum { PAD = 8, COUNT = 64 };
+  float x[COUNT], y[COUNT];
+  int64_t shape[] = {2, 3}, turned[] = {3, 2}, kept[] = {1, 3}, strides[] = {0, 1}, negative[] = {-2, 3};
+  int perm[] = {1, 0}, axes[] = {0};
+  for (int i = 0; i < COUNT; i++) x[i] = y[i] = -7;
+  red_tensor X = red_dense(x + PAD, RED_F32, 2, shape), Y = red_dense(y + PAD, RED_F32, 2, turned), Z = red_dense(y + PAD, RED_F32, 1, shape + 1), bad;
+#define BAD(tensor, change) (bad = (tensor), bad.change, &bad)
+  REFUSED(red_permute(device, NULL, &X, BAD(Y, shape = shape), perm), RED_ERROR_SHAPE,
+          "permute: Y: extent 2 in dimension 0, but the kernel needs 3 (d1 = 3 comes from X, dimension 1)");
+  REFUSED(red_reduce(device, NULL, "sum", &X, BAD(Z, shape = shape), axes, 1), RED_ERROR_SHAPE,
+          "reduce: Y: extent 2 in dimension 0, but the kernel needs 3 (d1 = 3 comes from X, dimension 1)");
+  REFUSED(red_reduce(device, NULL, "sum", &X, BAD(Y, shape = shape), axes, 1), RED_ERROR_SHAPE, "reduce: Y: extent 2 in dimension 0, but the kernel needs 1");
+  REFUSED(red_permute(device, NULL, BAD(X, shape = negative), &Y, perm), RED_ERROR_SHAPE, "permute: X: extent -2 in dimension 0 is negative");
+  REFUSED(red_permute(device, NULL, &X, BAD(Y, data = x + PAD), perm), RED_ERROR_OVERLAP, "permute: X and Y overlap in memory; an output may overlap nothing");
+  REFUSED(red_permute(device, NULL, &X, BAD(Y, data = x + PAD + 5), perm), RED_ERROR_OVERLAP, "permute: X and Y overlap in memory; an output may overlap nothing");
+  REFUSED(red_permute(device, NULL, &X, BAD(Y, data = x + PAD - 5), perm), RED_ERROR_OVERLAP, "permute: X and Y overlap in memory; an output may overlap nothing");
+  REFUSED(red_reduce(device, NULL, "sum", &X, BAD(Z, data = x + PAD - 2), axes, 1), RED_ERROR_OVERLAP,
+          "reduce: X and Y overlap in memory; an output may overlap nothing");
+  REFUSED(red_permute(device, NULL, &X, BAD(Y, strides = strides), perm), RED_ERROR_ALIAS, "permute: Y: the strides give two elements of an output one address");
+  REFUSED(red_permute(device, NULL, BAD(X, data = NULL), &Y, perm), RED_ERROR_NULL_POINTER, "permute: X: the address is null");
+  REFUSED(red_permute(device, NULL, BAD(X, shape = NULL), &Y, perm), RED_ERROR_INVALID, "X: the argument has rank 2 and no shape");
+  REFUSED(red_permute(device, NULL, BAD(X, rank = -1), &Y, perm), RED_ERROR_RANK, "X: the argument has rank -1; ranks are 0 to 64");
+  for (int i = 0; i < COUNT; i++) cr_expect(x[i] == -7 && y[i] == -7, "element %d was written", i);
+  bad = red_dense(y + PAD, RED_F32, 2, kept); // and what is right is done
+  cr_expect_eq(red_reduce(device, NULL, "sum", &X, &bad, axes, 1), RED_OK, "%s", red_message());
+  cr_expect_eq(y[PAD], -14);
+  cr_expect_eq(red_permute(device, NULL, &X, BAD(Y, data = x + PAD + 6), perm), RED_OK, "%s", red_message()); // right behind X
 }

@@ -153,7 +153,8 @@ cu_result cuCtxCreate_v2(cu_context *context, unsigned flags, cu_device device) 
     free(made);
     return fake_leave(FAKE_INVALID_VALUE);
   }
-  *made = (struct cu_context_opaque){.device = device, .is_alive = true};
+  *made = (struct cu_context_opaque){.device = device, .is_alive = true, .next = fake.contexts};
+  fake.contexts = made;
   fake.live.contexts++;
   fake_current = *context = made;
   return fake_leave(0);

@@ -27,6 +27,7 @@ struct cu_context_opaque {
   bool is_primary, is_alive;
   unsigned retained; // primary
   cu_result sticky;  // what a kernel's fault left: every later call in the context gives it
+  struct cu_context_opaque *next; // of those created
 };
 struct cu_module_opaque {
   struct cu_context_opaque *context;
@@ -51,6 +52,7 @@ struct fake_work {
 };
 struct cu_graph_opaque {
   struct fake_work *first, **end;
+  struct cu_graph_opaque *next;
 };
 struct cu_stream_opaque {
   struct cu_context_opaque *context;
@@ -81,6 +83,8 @@ struct fake_state {
   struct cu_context_opaque primary[MAX_DEVICES];
   struct fake_allocation *allocations;
   struct cu_stream_opaque *streams;
+  struct cu_context_opaque *contexts; // created, also those destroyed
+  struct cu_graph_opaque *graphs;     // and copies that can be launched; what a program does not destroy stays here
   struct fake_live live;
   unsigned long long next_id;
   double clock; // microseconds of work done: a microsecond a launch, and what its instructions and sectors take

@@ -86,6 +86,9 @@ static void free_graph(struct cu_graph_opaque *graph) {
     free(at->parameters);
     free(at);
   }
+  struct cu_graph_opaque **link = &fake.graphs;
+  while (*link != graph) link = &(*link)->next;
+  *link = graph->next;
   free(graph);
   fake.live.graphs--;
 }
@@ -94,6 +97,8 @@ static struct cu_graph_opaque *make_graph(void) {
   struct cu_graph_opaque *graph = calloc(1, sizeof *graph);
   if (!graph) abort();
   graph->end = &graph->first;
+  graph->next = fake.graphs;
+  fake.graphs = graph;
   fake.live.graphs++;
   return graph;
 }
@@ -255,7 +260,7 @@ cu_result fake_capture_mode(enum cu_capture_mode *mode) {
 // --- Captures and graphs
 
 struct cu_graph_exec_opaque {
-  struct cu_graph_opaque *graph; // a copy
+  struct cu_graph_opaque copy; // first, so that one is the other
 };
 
 cu_result cuStreamBeginCapture_v2(cu_stream stream, enum cu_capture_mode mode) {
@@ -289,18 +294,16 @@ cu_result cuStreamEndCapture(cu_stream stream, cu_graph *graph) {
 cu_result cuGraphInstantiateWithFlags(cu_graph_exec *exec, cu_graph graph, unsigned long long flags) {
   ENTER("cuGraphInstantiateWithFlags", NEEDS_CONTEXT);
   if (flags || !graph) return fake_leave(FAKE_INVALID_VALUE);
-  struct cu_graph_exec_opaque *made = malloc(sizeof *made);
-  if (!made) abort();
-  made->graph = make_graph();
-  for (const struct fake_work *at = graph->first; at; at = at->next) record(made->graph, at);
-  *exec = made;
+  struct cu_graph_opaque *copy = make_graph();
+  for (const struct fake_work *at = graph->first; at; at = at->next) record(copy, at);
+  *exec = (struct cu_graph_exec_opaque *)copy;
   return fake_leave(0);
 }
 
 cu_result cuGraphLaunch(cu_graph_exec exec, cu_stream stream) {
   ENTER("cuGraphLaunch", NEEDS_CONTEXT);
   cu_result error = 0;
-  for (const struct fake_work *at = exec->graph->first; at && !error; at = at->next)
+  for (const struct fake_work *at = exec->copy.first; at && !error; at = at->next)
     error = fake_submit(stream, at);
   return fake_leave(error);
 }
@@ -313,8 +316,7 @@ cu_result cuGraphDestroy(cu_graph graph) {
 
 cu_result cuGraphExecDestroy(cu_graph_exec exec) {
   ENTER("cuGraphExecDestroy", NEEDS_INIT);
-  free_graph(exec->graph);
-  free(exec);
+  free_graph(&exec->copy);
   return fake_leave(0);
 }
 
