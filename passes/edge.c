@@ -237,12 +237,26 @@ static bool block_loads(const struct list *block, const struct ir_mem *mem) {
   return false;
 }
 
+// How many statements of the block read or write the array.
+static uint32_t uses_of(const struct list *block, const struct ir_mem *mem) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *stmt = block->at[i];
+    bool reads = stmt->mem == mem || (stmt->value && loads(stmt->value, mem)) || (stmt->lo && loads(stmt->lo, mem)) || (stmt->hi && loads(stmt->hi, mem));
+    for (uint32_t k = 0; k < stmt->indices.count && !reads; k++) reads = loads(stmt->indices.at[k], mem);
+    for (uint32_t k = 0; k < stmt->inputs.count && !reads; k++) reads = loads(stmt->inputs.at[k], mem);
+    count += reads + uses_of(&stmt->body, mem) + uses_of(&stmt->otherwise, mem);
+  }
+  return count;
+}
+
 static void select_values(struct edge *e, const struct list *guarded, struct list *block, struct ir_expr *inside) {
   for (uint32_t i = 0; i < block->count; i++) {
     struct ir_stmt *stmt = block->at[i];
     if (stmt->kind == IR_SET) stmt->value = ir_select(e->arena, inside, stmt->value, ir_ref(e->arena, stmt->var));
-    // an array that is not read here is only read where the guard holds again
-    if (stmt->kind == IR_STORE && block_loads(guarded, stmt->mem)) stmt->value = ir_select(e->arena, inside, stmt->value, ir_load(e->arena, stmt->mem, &stmt->indices));
+    // an array that is not read here is only read where the guard holds again; one that is used nowhere else has no value to keep
+    bool is_kept = stmt->kind == IR_STORE && block_loads(guarded, stmt->mem) && uses_of(&e->entry->body, stmt->mem) != uses_of(guarded, stmt->mem);
+    if (is_kept) stmt->value = ir_select(e->arena, inside, stmt->value, ir_load(e->arena, stmt->mem, &stmt->indices));
     if (stmt->kind == IR_FOR) select_values(e, guarded, &stmt->body, inside);
   }
 }
