@@ -268,6 +268,7 @@ static bool apply(struct options *options, enum option option, const char *value
     choice = choose(&c->diag, spelling, value, class_names);
     c->options.class_name = choice < 0 ? NULL : class_names[choice];
     break;
+  case OPTION_BATCH_INVARIANT: c->options.batch_invariant = true; break;
   case OPTION_ALL_ENTRIES: c->options.all_entries = true; break;
   case OPTION_OPTIMIZE: c->options.optimize = (uint32_t)(*value - '0'); break;
   case OPTION_DEBUG: c->options.debug = true; break;

@@ -31,6 +31,7 @@ struct compile_options {
   bool no_contract;         // --fp-contract=off
   uint32_t optimize;        // LLVM level 0..3
   bool debug;               // -G
+  bool batch_invariant;     // --batch-invariant: the order of additions in an output does not depend on how many there are
   bool all_entries;         // --all-entries: CUDA of every entry
 };
 

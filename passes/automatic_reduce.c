@@ -214,9 +214,13 @@ static void write_known_rows(struct chooser *c, enum class chosen) {
   write_rows(&c->view, &form);
 }
 
+// --batch-invariant: nothing that decides on the order of additions may look at how many outputs there are.
+static bool is_invariant(const struct chooser *c) { return c->view.a->context->options->batch_invariant; }
+
 // Whether every reduction of the kernel can be split over the grid: one set of axes, no reduction needs another's result, and nothing that
 // is stored runs over axes of its own.
 static bool can_split(const struct chooser *c) {
+  if (is_invariant(c) && c->view.common.count) return false; // as many blocks as the other rows leave
   for (uint32_t i = 0; i < c->view.stages.count; i++) {
     const struct view_stage *stage = c->view.stages.at[i];
     if (stage->space >= 0 && (stage->space != c->space || stage->stage->kind != STAGE_REDUCE)) return false;
@@ -448,7 +452,7 @@ static void write_unknown_columns(struct chooser *c, const struct column_shape *
   const char *times = strchr(width, ' ') ? say(c, "(%s)", width) : width;
   const char *deep = s->depth < 0 ? say(c, "%s > 32", product_text(c, &s->reduced.inner)) : "";
   bool taken[2] = {false, false};
-  if (s->width < 0 && 8 * c->bytes < NARROW_BYTES && s->vector > 1) { // fits into the L2: narrow tiles and no second step
+  if (!is_invariant(c) && s->width < 0 && 8 * c->bytes < NARROW_BYTES && s->vector > 1) { // fits into the L2: narrow tiles and no second step
     int vector = NARROW_BYTES / (8 * c->bytes);
     struct columns_form form = {.name = "column_small", .vector = vector > s->vector ? s->vector : vector, .lanes = 8, .threads = 64, .flight = 16};
     const char *multiple = say(c, "%s %% %d == 0 && %s >= %d", times, form.vector, width, ENOUGH_TILES * NARROW_BYTES / c->bytes);
@@ -473,6 +477,7 @@ static void write_unknown_columns(struct chooser *c, const struct column_shape *
     struct columns_form form = {.name = bucket->name, .vector = bucket->is_wide ? s->vector : 1, .lanes = bucket->lanes, .threads = bucket->threads, .flight = bucket->flight,
                                 .parts = bucket->parts};
     int most = bucket->most * form.vector;
+    if (is_invariant(c) && most) continue;
     if ((bucket->is_wide && s->vector == 1) || (bucket->parts && !can_split(c)) || (most && s->width > most)) continue;
     if (s->width >= 0 && ((!bucket->is_wide && s->vector > 1) || taken[bucket->parts > 0])) continue; // the width is known: one of each kind
     taken[bucket->parts > 0] = true;
@@ -513,7 +518,7 @@ static void describe(struct chooser *c) {
   c->vector = view_vector(&c->view, c->space, &c->row);
   c->bytes = (int)type_bytes(c->view.main->mem->type);
   c->length = view_product(&c->row.inner);
-  c->rows = view_product(&c->view.common);
+  c->rows = c->view.a->context->options->batch_invariant && c->view.common.count ? -1 : view_product(&c->view.common);
   c->length_text = "";
   for (uint32_t i = 0; i < c->row.inner.count; i++)
     c->length_text = say(c, "%s%s%s", c->length_text, i ? " * " : "", view_text(&c->view, list_at(&c->row.inner, struct ir_axis, i)->extent));
@@ -588,7 +593,7 @@ bool automatic_rows(struct view *view) {
     bool is_column = c.view.common.count && !moves_by_one(&c, &c.view.main->stage->own) && moves_by_one(&c, &c.view.common) && !c.view.is_dependent;
     struct column_shape shape = {0};
     if (is_column) shape = column_shape(&c);
-    if (is_column && shape.depth >= 0 && shape.width >= 0) write_known_columns(&c, &shape, wants_split_columns(&c, &shape));
+    if (is_column && shape.depth >= 0 && shape.width >= 0 && !is_invariant(&c)) write_known_columns(&c, &shape, wants_split_columns(&c, &shape));
     else if (is_column) write_unknown_columns(&c, &shape);
     else write_rows_of_any_length(&c);
   }

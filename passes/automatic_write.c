@@ -420,6 +420,8 @@ void write_columns(struct view *view, const struct columns_form *form) {
       text_printf(w.out, "%s%s%s, %s;\n", loop, load ? ", " : "", load ? load : "", element);
     }
     if (!is_whole || each != 1) text_printf(w.out, "  unroll %s;\n", is_whole ? loop : load);
+    // how threads combine must not depend on how many outputs each has
+    if (thread && view->a->context->options->batch_invariant) text_printf(w.out, "  allreduce %s by tree;\n", thread);
   }
   if (element) text_printf(w.out, "  %s %s;\n", form->apart > 1 ? "unroll" : "vectorize", element);
   write_cache(&w, form->cache);
