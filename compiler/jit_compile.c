@@ -127,10 +127,11 @@ static bool keep_kernel(struct ir_module *module, const struct jit_unit *unit) {
   return module->kernels.count == 1;
 }
 
-// Parses and checks what is meant: a unit's kernel, or all that have their types.
-static red_error check(struct jit *jit, const struct jit_unit *unit, const struct plan_kernel *plan, const int64_t *sizes, struct compilation *c) {
+// Parses and checks what is meant: a unit's kernel, or all that have their types. `is_at_launch`: for launches, which bring sizes.
+static red_error check(struct jit *jit, const struct jit_unit *unit, const struct plan_kernel *plan, const int64_t *sizes, bool is_at_launch, struct compilation *c) {
   red_error error = jit_parse(jit, c);
   if (error) return error;
+  c->options.is_at_launch = is_at_launch;
   select_kernels(jit, unit, &c->ast);
   if (unit) define_types(c, unit);
   if (sizes) define_sizes(c, plan, sizes);
@@ -151,6 +152,7 @@ struct build {
   const struct text *key;
   red_error (*fresh)(struct build *build, struct built *built);
   enum slot_state state;
+  bool is_exact; // the entry stands for schedules that are chosen when sizes are known
 };
 // A build that gives nothing to keep, and is no error.
 #define NOTHING ((red_error)-1)
@@ -206,7 +208,7 @@ static red_error build(void *state, struct built *built) {
   const struct red_cache_key key = {fields, 2};
   void *data;
   size_t size;
-  built->is_checked = b->entry != NULL;
+  built->is_checked = b->entry != NULL && !b->is_exact;
   if (red_cache_get(&key, &data, &size) == 0) {
     bool ok = unpack(data, size, built);
     free(data);
@@ -272,11 +274,30 @@ static bool select_entry(const struct compilation *c, struct ir_kernel *kernel, 
   return kept > 0;
 }
 
+// Of the schedules for sizes that are known: the first, and the first behind it that always applies, each with its twin.
+static void select_exact(struct ir_kernel *kernel) {
+  uint32_t kept = 0;
+  bool is_kept = false, is_closed = false;
+  for (uint32_t i = 0; i < kernel->entries.count; i++) {
+    struct ir_entry *entry = kernel->entries.at[i];
+    if (!entry->is_general) is_kept = !is_closed && (i == 0 || !entry->when);
+    if (is_kept) kernel->entries.at[kept++] = entry;
+    is_closed |= is_kept && !entry->when;
+  }
+  kernel->entries.count = kept;
+}
+
 static red_error make_code(struct build *b, struct compilation *c, struct text *ptx) {
-  red_error error = check(b->jit, b->unit, b->plan, b->sizes, c);
+  if (b->is_exact && !b->sizes) {
+    begin(b->jit, c);
+    b->state = SLOT_EXACT;
+    return NOTHING;
+  }
+  red_error error = check(b->jit, b->unit, b->plan, b->sizes, b->entry != NULL, c);
   if (error) return error;
   bool is_general = false;
-  if (b->entry && !select_pair(list_at(&c->module.kernels, struct ir_kernel, 0), b->entry, &is_general))
+  if (b->is_exact) select_exact(list_at(&c->module.kernels, struct ir_kernel, 0));
+  else if (b->entry && !select_pair(list_at(&c->module.kernels, struct ir_kernel, 0), b->entry, &is_general))
     return error_set(RED_ERROR_INTERNAL, "the entry %s is not found again", b->entry);
   if (!compilation_lower(c)) {
     if (!needs_sizes(&c->diag) || b->sizes) return report(c);
@@ -284,7 +305,7 @@ static red_error make_code(struct build *b, struct compilation *c, struct text *
     return NOTHING;
   }
   if (b->unit && !keep_kernel(&c->module, b->unit)) return error_set(RED_ERROR_INTERNAL, "the kernel %s is not found again", b->unit->name);
-  if (b->entry && !select_entry(c, list_at(&c->module.kernels, struct ir_kernel, 0), b->entry, is_general)) {
+  if (b->entry && !b->is_exact && !select_entry(c, list_at(&c->module.kernels, struct ir_kernel, 0), b->entry, is_general)) {
     b->state = SLOT_ABSENT;
     return NOTHING;
   }
@@ -309,7 +330,7 @@ static red_error fresh_code(struct build *b, struct built *built) {
 red_error jit_entry(struct jit *jit, const struct jit_unit *unit, const struct plan_kernel *plan, uint32_t entry, const int64_t *sizes, enum slot_state *state,
                     struct variant **variant) {
   struct text key = {0};
-  struct build b = {jit, unit, plan, plan->entries[entry].name, sizes, &key, fresh_code, SLOT_COMPILED};
+  struct build b = {jit, unit, plan, plan->entries[entry].name, sizes, &key, fresh_code, SLOT_COMPILED, plan_is_exact(&plan->entries[entry])};
   text_append(&key, jit->key.data, jit->key.length);
   key_string(&key, unit->name);
   key_string(&key, b.entry);
@@ -368,7 +389,7 @@ static red_error print_plan(struct compilation *c, struct built *built) {
 
 static red_error fresh_plan(struct build *b, struct built *built) {
   struct compilation c;
-  red_error error = check(b->jit, NULL, NULL, NULL, &c);
+  red_error error = check(b->jit, NULL, NULL, NULL, true, &c);
   if (!error) error = print_plan(&c, built);
   if (!error) error = try_schedules(&c);
   if (!error) {
@@ -398,7 +419,7 @@ red_error jit_interface(struct jit *jit, uint32_t *generic, struct variant **var
 
 red_error jit_check(struct jit *jit, const struct jit_unit *unit, struct plan *memory, const struct plan_kernel **plan) {
   struct compilation c;
-  red_error error = check(jit, unit, NULL, NULL, &c);
+  red_error error = check(jit, unit, NULL, NULL, true, &c);
   struct plan_kernel *copy = plan_alloc(memory, sizeof *copy); // plan_build moves its own
   if (!error && !copy) error = error_memory();
   if (!error && !plan_build(memory, &c.module, no_parameters)) error = report(&c);

@@ -28,6 +28,7 @@ struct compile_options {
   const char *schedule;     // --schedule: only this one; NULL: all
   const char *class_name;   // --class: the compiler's own schedule of this class (classes.def), and no other; NULL: as it likes
   bool is_plain;            // the compiler's own schedules are one thread an output
+  bool is_at_launch;        // a just-in-time compiler will know sizes: schedules may wait for them (see PLAN_EXACT)
   bool no_contract;         // --fp-contract=off
   uint32_t optimize;        // LLVM level 0..3
   bool debug;               // -G

@@ -18,6 +18,7 @@
 
 #include "passes/automatic_permute.h"
 #include "passes/stage.h"
+#include "runtime/plan.h"
 
 enum { THREADS = 256, LANES = 8, SMALLEST_SIDE = 24, LONGER_SIDE_BYTES = 16 * 1024 };
 
@@ -699,6 +700,33 @@ static bool fits_runs(const struct permute *p) {
   return bytes >= SHORTEST && bytes % VECTOR == 0;
 }
 
+// --- Sizes that a launch brings ---------------------------------------------------------------------------------------
+
+// Where a just-in-time compiler will know the sizes, large arrays that no tiles or runs of 16 bytes fit wait for them.
+static void write_exact(struct permute *p, bool is_moved) {
+  enum { LEAST_BYTES = 32 << 20 };
+  uint32_t in = type_bytes(p->load->mem->type), out = type_bytes(p->store->mem->type);
+  struct when when = {.p = p};
+  const char *elements = NULL, *axis = NULL;
+  for (int g = 0; g < p->group_count; g++) {
+    const struct group *group = &p->groups[g];
+    elements = elements ? arena_printf(p->arena, "%s * %s", elements, group->extent) : group->extent;
+    for (uint32_t i = 0; i < group->axes.count && !axis; i++)
+      if (view_count(list_at(&group->axes, struct ir_axis, i)) < 0) axis = list_at(&group->axes, struct ir_axis, i)->var->label;
+  }
+  if (is_moved) {
+    struct tile large = tile_for(p, "tile_large", in, out, INT64_MAX, false);
+    large.least_i = large.i, large.least_j = large.j;
+    try_tile(p, large);
+  } else {
+    try_runs(p, "runs_large", VECTOR / (in > out ? in : out), 16, 12 * (int64_t)(VECTOR / (in > out ? in : out)));
+  }
+  add_condition(&when, arena_printf(p->arena, "%s >= %d", elements, LEAST_BYTES / (int)in));
+  const char *reason = arena_printf(p->arena, "%s, the rest of what is large: chosen when a launch has brought the sizes", permute_describe(p));
+  if (!axis || !permute_begin(p, PLAN_EXACT, &when, reason)) return;
+  text_printf(p->out, "  bind %s -> thread.x;\n}\n", axis);
+}
+
 // Whether the class is to be written: the one that is asked for, or else any.
 static bool takes(struct automatic *a, const char *class_name) { return automatic_takes(a, class_name) || !a->forced; }
 
@@ -712,6 +740,7 @@ bool automatic_permute(struct automatic *a) {
   bool is_moved = p.fast_in && p.fast_in != p.fast_out && permute_copies(&p, copies), is_kept = p.fast_in == p.fast_out, is_known = true;
   for (int g = 0; g < p.group_count; g++) is_known &= p.groups[g].count >= 0;
   if (is_known && p.fast_in && takes(a, "pack") && (a->forced || !(is_moved ? fits_tiles(&p) : fits_runs(&p)))) permute_pack(&p);
+  if (!is_known && p.fast_in && !a->forced && a->context->options->is_at_launch && (is_moved || is_kept)) write_exact(&p, is_moved);
   if (is_moved && takes(a, "tile")) write_tiles(&p, SMALLEST_SIDE);
   bool is_gathered = type_bytes(p.load->mem->type) >= 4 && p.fast_in && p.fast_in->count >= 0 && p.fast_out->count >= 0 && p.fast_in->count * p.fast_out->count <= 64;
   if (is_moved && !p.view.is_closed && takes(a, "whole") && (a->forced || !is_gathered)) write_whole(&p); // words of small matrices come from the cache as fast

@@ -80,8 +80,9 @@ static red_error resolve_types(struct call *call, const struct target *target) {
 static red_error resolve_entry(struct call *call, const struct target *target, uint32_t entry) {
   struct red_kernel *kernel = call->kernel;
   bool capturing;
-  enum slot_state state;
-  red_error error = kernel_entry(kernel, entry, false, &state, &call->variant);
+  enum slot_state state = SLOT_EXACT;
+  bool is_own = plan_is_exact(&kernel->plan->entries[entry]);
+  red_error error = is_own ? RED_OK : kernel_entry(kernel, entry, false, &state, &call->variant);
   if (error) {
     error = is_capturing(kernel->program->device, target, &capturing);
     if (!error) error = kernel_entry(kernel, entry, !capturing, &state, &call->variant);
@@ -94,7 +95,9 @@ static red_error resolve_entry(struct call *call, const struct target *target, u
   error = is_capturing(kernel->program->device, target, &capturing);
   if (!error) error = kernel_resize(kernel, entry, sizes, !capturing, &call->variant);
   call->is_pinned = !error && call->variant;
-  return error;
+  if (!error || !is_own || (error != RED_ERROR_CAPTURING && error != RED_ERROR_LIMIT)) return error;
+  call->variant = NULL; // the schedules behind it do without
+  return RED_OK;
 }
 
 static void let_go(struct call *call) {

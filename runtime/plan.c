@@ -215,3 +215,5 @@ uint32_t plan_address_step(const struct plan_kernel *kernel) {
   for (uint32_t e = 0; e < kernel->entry_count; e++) ok = ok && add_entry(&kernel->entries[e], &step);
   return ok ? step : 0;
 }
+
+bool plan_is_exact(const struct plan_entry *entry) { return strcmp(entry->schedule, PLAN_EXACT) == 0; }

@@ -160,6 +160,10 @@ struct plan_entry {
   struct plan_expr workspace; // bytes; none: 0
   struct plan_expr zeroed;    // bytes at its start; none: 0
 };
+// A schedule of the compiler's own of this name has no code: it stands for those that it chooses when a launch has brought the sizes.
+#define PLAN_EXACT "sizes_of_launch"
+bool plan_is_exact(const struct plan_entry *entry);
+
 struct plan_kernel {
   const char *name;
   struct plan_size *sizes;

@@ -85,6 +85,21 @@ def a_file_and_what_is_told_about_it():
 
 
 @test
+def large_permutes_wait_for_their_sizes():
+    swap = red.compile('kernel swap(X: f64[a, b, c]) -> (Y: f64[b, a, c]) { for i in a, j in b, k in c { Y[j, i, k] = X[i, j, k]; } }', device='sim')
+
+    def schedule(a, b, c):
+        X, Y = (memoryview(bytearray(8 * a * b * c)).cast('d', shape) for shape in ([a, b, c], [b, a, c]))
+        choice = swap.choose(X, Y)
+        assert swap.choose(X, Y).schedule == choice.schedule
+        return choice.schedule
+
+    assert schedule(21847, 64, 3) == 'pack' and schedule(64, 65600, 1) == 'tile'  # where an axis of one iteration hides a transpose
+    assert schedule(11, 64, 3).startswith('runs') and schedule(1024, 64, 64).startswith('runs')
+    assert 'sizes_of_launch' not in swap.ptx
+
+
+@test
 def defines_and_type_parameters():
     copy = red.compile('kernel copy<T>(A: T[n]) -> (B: T[n]) { for i in n { B[i] = A[i]; } }', device='sim')
     for kind in 'bBhHiIqQfd':
