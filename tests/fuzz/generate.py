@@ -70,7 +70,7 @@ class Schedule:
 class Case:
     def __init__(self, number, features=()):
         self.number, self.features = number, features
-        self.r = random.Random(number)
+        self.r, self.more = random.Random(number), random.Random(number + (1 << 40))
         self.name = f"k{number}"
         self.sizes, self.dynamic = {}, set()
         self.inputs, self.outputs, self.scalars = {}, {}, {}
@@ -516,7 +516,12 @@ class Case:
                     s.when = s.when or "m <= 512"
                     s.name = s.name or "kept"
                 axes.remove(j)
-                axes.append(Axis("jo", None, j.parallel))
+                over_grid = "combine" in self.features and not j.parallel and self.more.random() < 0.3
+                if over_grid:
+                    blocks.remove("y")
+                    put("bind jo -> block.y;"), put(f"combine jo by {self.more.choice(['last_block', 'flag', 'second_kernel', 'atomic'])};")
+                else:
+                    axes.append(Axis("jo", None, j.parallel))
         elif style < 0.5 and outer:
             # columns: an output axis inside the reduction
             a = axes[0]
