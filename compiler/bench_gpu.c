@@ -89,12 +89,13 @@ static void define(struct compilation *c, const char *name, int64_t value) {
 
 bool gpu_kernel_own(struct cuda_run *run, struct gpu_kernel *kernel, const char *name, int64_t rows,
                     int64_t row, cu_pointer from, cu_pointer to) {
-  const char *text = strcmp(name, "read") == 0 ? READ : COPY;
+  bool is_copy = strcmp(name, "copy") == 0;
+  const char *text = is_copy ? COPY : READ;
   struct compilation code;
   struct text ptx = {0};
   compilation_init(&code);
   code.options.target = run->c->options.target;
-  define(&code, "r", rows);
+  if (strcmp(name, "flush") != 0) define(&code, "r", rows); // not known: no cache hint, under which old lines would stay
   define(&code, "c", row);
   bool ok = compilation_parse_text(&code, name, text, strlen(text)) && compilation_lower(&code) &&
             compilation_emit(&code, EMIT_PTX, &ptx);
@@ -102,10 +103,10 @@ bool gpu_kernel_own(struct cuda_run *run, struct gpu_kernel *kernel, const char 
     diag_internal(&run->c->diag, "bench", nowhere, "the kernel '%s' of redc bench does not compile", name);
   int64_t dims[] = {rows, row}, sizes[] = {rows, row};
   struct plan_tensor_value tensors[] = {{PLAN_F32, 2, dims, NULL, from},
-                                        {PLAN_F32, strcmp(name, "read") == 0 ? 1 : 2, dims, NULL, to}};
+                                        {PLAN_F32, is_copy ? 2 : 1, dims, NULL, to}};
   const struct target *target = code.options.target;
   struct plan_input input = {tensors, NULL, sizes, {run->multiprocessors, target->sm, target->shared_limit}};
-  ok = ok && gpu_kernel_load(run, kernel, &ptx, name, &input);
+  ok = ok && gpu_kernel_load(run, kernel, &ptx, is_copy ? "copy" : "read", &input);
   text_free(&ptx);
   compilation_destroy(&code);
   return ok;
@@ -122,7 +123,7 @@ bool gpu_clock_begin(struct cuda_run *run, struct gpu_clock *clock) {
   if (rows) {
     CALL(run, alloc, &clock->memory, (size_t)(clock->bytes + rows * 4));
     CALL(run, fill, clock->memory, 0, (size_t)clock->bytes, NULL);
-    if (!gpu_kernel_own(run, &clock->flush, "read", rows, FLUSH_ROW, clock->memory,
+    if (!gpu_kernel_own(run, &clock->flush, "flush", rows, FLUSH_ROW, clock->memory,
                         clock->memory + (uint64_t)clock->bytes))
       return false;
   }

@@ -42,8 +42,8 @@ struct quantiles {
 };
 struct quantiles quantiles_of(double *times, uint32_t count); // sorts them
 
-// Compiles a kernel of this program's own, `rows` of `row` floats: "read" writes the sum of each row, "copy"
-// all elements.
+// Compiles a kernel of this program's own, `rows` of `row` floats: "read" and "flush" write the sum of each row,
+// "copy" all elements; what "flush" reads stays in L2 as that of any load does.
 bool gpu_kernel_own(struct cuda_run *run, struct gpu_kernel *kernel, const char *name, int64_t rows,
                     int64_t row, cu_pointer from, cu_pointer to);
 
