@@ -341,7 +341,10 @@ private:
   }
 
   struct cuda_expr *read_expr(const clang::Expr *expr) {
-    struct cuda_expr *made = read_expr_untyped(expr);
+    // Deeper than anybody writes: not looked into, since each level asks Clang about all below it.
+    depth++;
+    struct cuda_expr *made = depth > MAX_DEPTH ? new_expr(EXPR_UNKNOWN, expr) : read_expr_untyped(expr);
+    depth--;
     if (!made->type.spelling) made->type = type_of(expr->getType());
     return made;
   }
@@ -512,6 +515,8 @@ private:
   clang_places &places;
   struct cuda_module *module;
   struct arena *arena;
+  enum { MAX_DEPTH = 1000 };
+  unsigned depth = 0; // of the expression that is read
   std::map<const clang::FunctionDecl *, struct cuda_function *> functions;
   std::map<const clang::VarDecl *, struct cuda_variable *> variables;
 };

@@ -79,7 +79,7 @@ static void print_access(struct diag *diag, const struct inspect_access *access,
 }
 
 // Whether not the whole block was looked at.
-static bool is_part(const struct kernel_report *report) { return report->is_incomplete || report->warp_count < report->block_warps; }
+static bool is_part(const struct kernel_report *report) { return report->is_incomplete || report->warp_count < report->block_warps || !report->max_rounds; }
 
 static void print_kernel(struct diag *diag, const struct kernel_report *report, struct text *out) {
   const struct cuda_function *kernel = report->kernel;
@@ -122,7 +122,10 @@ static void print_kernel(struct diag *diag, const struct kernel_report *report, 
   if (is_part(report)) {
     text_puts(out, " looked at\n  warp");
     for (uint32_t w = 0; w < report->warp_count; w++) text_printf(out, "%s %" PRIu32, w ? "," : report->warp_count > 1 ? "s" : "", report->warps[w]);
-    text_printf(out, " of the %" PRIu32 " of a block, a loop's first %" PRIu32 " rounds%s\n", report->block_warps, report->max_rounds,
+    text_printf(out, " of the %" PRIu32 " of a block, ", report->block_warps);
+    if (report->max_rounds) text_printf(out, "a loop's first %" PRIu32 " rounds", report->max_rounds);
+    else text_puts(out, "of a loop its first round and one that stands for all others");
+    text_printf(out, "%s\n",
                 report->is_incomplete ? "; even that is more than the analysis follows: what stands here is a part of it" : "");
   }
 }

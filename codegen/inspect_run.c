@@ -592,7 +592,7 @@ static void collect_shared(struct run *run, const struct cuda_stmt *stmt) {
 // What is run of a block where the whole of it is too much: warps, and rounds of a loop whose rounds are known. Each is tried when the one before it was.
 static const struct {
   uint32_t warps, rounds;
-} EXTENTS[] = {{INSPECT_MAX_WARPS, 64}, {4, 64}, {4, 8}, {2, 2}};
+} EXTENTS[] = {{INSPECT_MAX_WARPS, 64}, {4, 64}, {4, 8}, {2, 2}, {2, 0}};
 
 // All warps of the block, or the first, the last and some between them.
 static void choose_warps(struct kernel_report *report, uint32_t most) {

@@ -85,7 +85,7 @@ def check_example(redc, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--redc', default=os.path.join(ROOT, 'build', 'redc'))
-    parser.add_argument('--random', nargs=2, type=int, default=(1, 6), metavar=('FROM', 'COUNT'), help='which random kernels')
+    parser.add_argument('--random', nargs=2, type=int, default=(1, 3), metavar=('FROM', 'COUNT'), help='which random kernels')
     arguments = parser.parse_args()
     redc = os.path.abspath(arguments.redc)
     if not os.path.exists(os.path.join(os.path.dirname(redc), 'redc-clang')):
