@@ -5,7 +5,7 @@ enum {
 #define C(name, cycles, what, measured) COST_##name = cycles,
 #include "passes/allreduce_cost.def"
 #undef C
-  MOST_SERIAL = 32 // words that a thread reads one after the other
+  MOST_SERIAL = 64 // words that a thread reads one after the other
 };
 
 enum asked { ASKED_ANY, ASKED_AUTO, ASKED_SHUFFLE, ASKED_TREE };
@@ -240,6 +240,17 @@ static struct allreduce_form_cost cost_warps(const struct costing *c) {
   return cost;
 }
 
+// Warps with a thread that needs the result: the first of a group, or every one.
+static uint32_t reading_warps(const struct costing *c) {
+  uint32_t warps = 0, last = UINT32_MAX;
+  for (uint32_t t = 0; t < c->choice->shape.threads && !c->request->result_in_all; t++) {
+    uint32_t member, group;
+    place_of(c->request->block, c->request->thread_axes, t, &member, &group);
+    if (member == 0 && t / 32 != last) warps++, last = t / 32;
+  }
+  return c->request->result_in_all ? c->warps : warps;
+}
+
 static struct allreduce_form_cost cost_serial(const struct costing *c) {
   const struct allreduce_shape *s = &c->choice->shape;
   if (s->extent > MOST_SERIAL) return no("a thread would read too many words");
@@ -247,9 +258,8 @@ static struct allreduce_form_cost cost_serial(const struct costing *c) {
     if (!c->choice->forms[kind].refused) return no("a warp does without shared memory");
   struct allreduce_form_cost cost = {.steps = s->extent - 1, .barriers = 1, .shared_bytes = s->threads * c->bytes};
   allreduce_member_fastest(c->request->block, c->request->thread_axes, c->largest, &cost.conflicts);
-  // the threads that read are those of a group's first member, or all
-  uint32_t readers = c->request->result_in_all ? c->warps : 1 + (s->groups - 1) / 32;
-  cost.cycles = word_cycles(c, cost.conflicts) + (s->extent - 1) * COST_READ * c->words + readers * s->extent / 4 + barrier_cycles(c);
+  uint32_t readers = reading_warps(c);
+  cost.cycles = word_cycles(c, cost.conflicts) + (s->extent - 1) * (COST_READ + COST_READER * (readers - 1)) * c->words + barrier_cycles(c);
   return cost;
 }
 
