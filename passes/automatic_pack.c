@@ -519,6 +519,8 @@ static void write_pack(struct pack *k, const char *name, const struct box *box, 
   text_puts(p->out, ";\n");
   write_walk(p, &in, box, permute_copy_name(p, 0), names);
   write_walk(p, &out, box, permute_stage_name(p), names);
+  // one block alone would wait at its barrier: registers for two at least
+  if (2 * layout.elements * k->in.bytes <= permute_shared_limit(p)) text_puts(p->out, "  blocks 2;\n");
   permute_end(p);
 }
 
