@@ -46,7 +46,7 @@ def check_file(redc, path):
 
 def check_output(redc, name, arguments):
     """What red prints has no finding, but for speed in its CUDA. A program that may be refused is none."""
-    found, error = found_by(redc, arguments)
+    found, error = found_by(redc, ['--all-entries', *arguments])
     if found is None:
         return [] if re.search(r'\[E[1-4]\d\d\]', error) and 'internal' not in error else [f'{name}: {error}']
     wrong = [f'{name}: line {line} of its CUDA: {kind}' for line, kind in sorted(found) if kind not in SPEED]
