@@ -199,7 +199,7 @@ HANDLER(testp) {
     case INFINITE: truth = isinf(value); break;
     case NUMBER: truth = value == value; break;
     case NOTANUMBER: truth = value != value; break;
-    case NORMAL: truth = isfinite(value) && fabs(value) >= least; break;
+    case NORMAL: truth = isfinite(value) && (value == 0 || fabs(value) >= least); break; // zeros count
     case SUBNORMAL: truth = value != 0 && fabs(value) < least; break;
     }
     out |= (uint32_t)truth << l;

@@ -42,7 +42,7 @@ FAST32_1(rcp_f32, 1.0f / a)
 FAST32_2(min_f32, sim_min32(a, b, op->is_nan))
 FAST32_2(max_f32, sim_max32(a, b, op->is_nan))
 
-// abs, neg and copysign move bits.
+// abs, neg and copysign move bits; the first two of a single give the canonical NaN.
 #define BITS(fn, W, expr)                                                                                    \
   HANDLER(fn) {                                                                                              \
     const W *pa = (const W *)(void *)sim_operand(warp, op->a),                                               \
@@ -59,8 +59,9 @@ FAST32_2(max_f32, sim_max32(a, b, op->is_nan))
 static uint32_t flushed(uint32_t a, bool is_ftz) {
   return is_ftz && (a & 0x7f800000u) == 0 ? a & SIGN32 : a;
 }
-BITS(abs_f32, sim_u32, flushed(a, op->is_ftz) & ~SIGN32)
-BITS(neg_f32, sim_u32, flushed(a, op->is_ftz) ^ SIGN32)
+#define IS_NAN32(a) (((a) & ~SIGN32) > 0x7f800000u)
+BITS(abs_f32, sim_u32, IS_NAN32(a) ? ~SIGN32 : flushed(a, op->is_ftz) & ~SIGN32)
+BITS(neg_f32, sim_u32, IS_NAN32(a) ? ~SIGN32 : flushed(a, op->is_ftz) ^ SIGN32)
 BITS(copysign_f32, sim_u32, (b & ~SIGN32) | (a & SIGN32))
 BITS(abs_f64, sim_u64, a & ~SIGN64)
 BITS(neg_f64, sim_u64, a ^ SIGN64)
@@ -99,6 +100,8 @@ static float modified32(const struct sim_op *op, unsigned what, float a, float b
   float r = sim_canonical(compute32(what, a, b, c, op->is_nan));
   if (op->is_abs && r == r) r = sim_float(sim_float_bits(r) | sign);
   if (is_ftz) r = sim_flush(r);
+  // What is tiny before it is rounded is flushed; a product of singles is exact in a double.
+  if (is_ftz && what == MUL && fabs((double)a * b) < 0x1p-126) r = copysignf(0, r);
   return op->is_saturating ? saturate32(r) : r;
 }
 

@@ -11,12 +11,18 @@ static uint32_t flush_half(uint32_t bits, struct sim_format format) {
   return bits & exponent ? bits : bits & 0x8000u;
 }
 
+static double least_normal(struct sim_format format) {
+  return ldexp(1, 2 - (1 << (format.exponent - 1)));
+}
+
 // One operation on one half. `op` carries .ftz, .sat, .relu (sub bit 0), .NaN and .xorsign.abs.
 static uint32_t compute(const struct sim_op *op, unsigned what, struct sim_format format, uint32_t a,
                         uint32_t b, uint32_t c) {
   if (op->is_ftz) a = flush_half(a, format), b = flush_half(b, format), c = flush_half(c, format);
   uint32_t sign = (a ^ b) & 0x8000u;
   if (op->is_abs) a &= 0x7fffu, b &= 0x7fffu; // .xorsign.abs
+  uint32_t infinity = ((1u << format.exponent) - 1) << format.fraction;
+  if ((what == NEG || what == ABS) && (a & 0x7fffu) > infinity) return 0x7fff;
   if (what == NEG) return a ^ 0x8000u;
   if (what == ABS) return a & 0x7fffu;
   double x = sim_widen(a, format), y = sim_widen(b, format), z = sim_widen(c, format), r = 0;
@@ -32,7 +38,7 @@ static uint32_t compute(const struct sim_op *op, unsigned what, struct sim_forma
   }
   uint32_t bits = sim_narrow(r, format, SIM_RN);
   if (op->is_abs && r == r) bits |= sign;
-  if (op->is_ftz) bits = flush_half(bits, format);
+  if (op->is_ftz && fabs(r) < least_normal(format)) bits &= 0x8000u; // tiny before it is rounded
   double value = sim_widen(bits, format);
   if (op->is_saturating) {
     bits = value != value || value <= 0 ? 0 : value > 1 ? sim_narrow(1, format, SIM_RN) : bits;

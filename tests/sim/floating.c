@@ -156,6 +156,21 @@ Test(floating, minimum_and_maximum) {
   cr_expect(eval_one("max.xorsign.abs.f32 %or, %ar, %br;", 32, 0xc0000000, 0x3f800000, 0) == 0xc0000000);
 }
 
+// As an H200 does.
+Test(floating, what_a_gpu_gave) {
+  cr_expect(eval_one("abs.f32 %or, %ar;", 32, 0x7fc00000, 0, 0) == 0x7fffffff);
+  cr_expect(eval_one("neg.f32 %or, %ar;", 32, 0x7fc00000, 0, 0) == 0x7fffffff);
+  cr_expect(eval_one("abs.f16x2 %or, %ar;", 32, 0xf800fc01, 0, 0) == 0x78007fff);
+  cr_expect(eval_one("neg.bf16x2 %or, %ar;", 32, 0xff815f80, 0, 0) == 0x7fffdf80);
+  cr_expect(eval_one("mul.ftz.f32 %or, %ar, %br;", 32, 0x00800000, 0xbf7fffff, 0) == 0x80000000);
+  cr_expect(eval_one("mul.rm.ftz.f32 %or, %ar, %br;", 32, 0x00800000, 0xbf7fffff, 0) == 0x80000000);
+  cr_expect(eval_one("mul.ftz.f16x2 %or, %ar, %br;", 32, 0x040033ff, 0xbbffffff, 0) == 0x80007fff);
+  cr_expect(eval_one("mul.ftz.sat.f16x2 %or, %ar, %br;", 32, 0x84000200, 0xbbff83ff, 0) == 0);
+  cr_expect(eval_one("fma.rn.ftz.f16x2 %or, %ar, %br, %cr;", 32, 0xfe05bbff, 0xbbff8400, 0x7a000001) == 0x7fff0000);
+  cr_expect(eval_one("testp.normal.f32 %op, %ar; selp.b32 %or, 1, 0, %op;", 32, 0x80000000, 0, 0) == 1);
+  cr_expect(eval_one("testp.normal.f32 %op, %ar; selp.b32 %or, 1, 0, %op;", 32, 1, 0, 0) == 0);
+}
+
 Test(floating, comparisons) {
   static const char *const names[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
                                       "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
