@@ -18,7 +18,8 @@ static void count_block(const struct list *block, struct tally *tally) {
     const struct ir_stmt *stmt = list_at(block, struct ir_stmt, i);
     tally->barriers += stmt->kind == IR_BARRIER;
     tally->warp_barriers += stmt->kind == IR_SYNCWARP;
-    tally->stores += stmt->kind == IR_STORE && stmt->mem->space == SPACE_GLOBAL;
+    tally->loads += stmt->kind == IR_LOAD_WIDE && stmt->mem->space == SPACE_GLOBAL;
+    tally->stores += (stmt->kind == IR_STORE || stmt->kind == IR_STORE_WIDE) && stmt->mem->space == SPACE_GLOBAL;
     count_block(&stmt->body, tally); // as deep as the parser lets programs nest
     count_block(&stmt->otherwise, tally);
   }
