@@ -225,11 +225,9 @@ static bool finish_pass(struct compilation *c, const char *pass, bool worked, ui
 
 // One pass over every entry. An entry that fails does not keep the others from being tried, so that all
 // errors are reported.
-static bool run_pass(struct compilation *c, const struct pass *pass) {
+static bool run_entries(struct compilation *c, const struct pass *pass) {
   struct pass_context context = make_context(c);
-  uint32_t errors = c->diag.error_count;
   bool worked = true;
-  double start = pipeline_now();
   c->running = pass->name;
   for (uint32_t k = 0; k < c->module.kernels.count; k++) {
     struct ir_kernel *kernel = list_at(&c->module.kernels, struct ir_kernel, k);
@@ -242,7 +240,14 @@ static bool run_pass(struct compilation *c, const struct pass *pass) {
       worked &= entry_worked;
     }
   }
-  return finish_pass(c, pass->name, worked, errors, start);
+  c->running = NULL;
+  return worked;
+}
+
+static bool run_pass(struct compilation *c, const struct pass *pass) {
+  uint32_t errors = c->diag.error_count;
+  double start = pipeline_now();
+  return finish_pass(c, pass->name, run_entries(c, pass), errors, start);
 }
 
 bool compilation_check(struct compilation *c) {
@@ -256,9 +261,9 @@ bool compilation_check(struct compilation *c) {
   double start = pipeline_now();
   c->running = CHECK;
   if (finish_pass(c, CHECK, pass_check(&context, &c->ast), errors, start)) return true;
-  // The kernels that are right may have schedules that are not: all errors are reported at once.
+  // The kernels that are right may have schedules that are not: all errors are reported at once. Nothing is verified, as the module is not whole.
   for (const struct pass *pass = pass_table; !c->diag.internal && pass->name; pass++)
-    if (strcmp(pass->name, "schedule") == 0) run_pass(c, pass);
+    if (strcmp(pass->name, "schedule") == 0) run_entries(c, pass);
   return false;
 }
 
