@@ -292,6 +292,14 @@ static void collect_block(struct map *names, const struct list *block) {
   }
 }
 
+bool ir_is_of_pair(const struct ir_kernel *kernel, uint32_t i, const char *name) {
+  const struct ir_entry *entry = kernel->entries.at[i];
+  const struct ir_entry *after = i + 1 < kernel->entries.count ? kernel->entries.at[i + 1] : NULL;
+  const struct ir_entry *before = i ? kernel->entries.at[i - 1] : NULL;
+  return strcmp(entry->name, name) == 0 || (after && after->is_general && strcmp(after->name, name) == 0) ||
+         (entry->is_general && before && strcmp(before->name, name) == 0);
+}
+
 void ir_collect_names(struct ir_kernel *kernel, const struct ir_entry *entry) {
   struct map *names = &kernel->names;
   struct arena *arena = names->arena;

@@ -335,6 +335,9 @@ struct ir_expr *ir_raw(struct arena *arena, enum op op, enum type type, struct i
 struct ir_stmt *ir_stmt(struct arena *arena, enum ir_stmt_kind kind, struct range range);
 struct ir_stmt *ir_let(struct arena *arena, struct ir_var *var, struct ir_expr *value, struct range range);
 
+// Whether entry `i` of a kernel is the one of this name, or its twin: a general entry stands behind the one that it completes.
+bool ir_is_of_pair(const struct ir_kernel *kernel, uint32_t i, const char *name);
+
 // Makes kernel->names hold what the kernel and this entry declare: names are unique in an entry, and a pass that makes new ones
 // starts from here, so that it makes the same whether its input was just lowered or read from text.
 void ir_collect_names(struct ir_kernel *kernel, const struct ir_entry *entry);

@@ -249,14 +249,10 @@ static bool select_pair(struct ir_kernel *kernel, const char *name, bool *is_gen
   struct list kept = {0};
   for (uint32_t i = 0; i < kernel->entries.count; i++) {
     struct ir_entry *entry = list_at(&kernel->entries, struct ir_entry, i);
-    struct ir_entry *after = i + 1 < kernel->entries.count ? kernel->entries.at[i + 1] : NULL;
-    struct ir_entry *before = i ? kernel->entries.at[i - 1] : NULL;
-    if (strcmp(entry->name, name) == 0 || (after && after->is_general && strcmp(after->name, name) == 0) ||
-        (entry->is_general && before && strcmp(before->name, name) == 0))
-      kernel->entries.at[kept.count++] = entry;
+    if (ir_is_of_pair(kernel, i, name)) list_push(kernel->names.arena, &kept, entry);
     if (strcmp(entry->name, name) == 0) *is_general = entry->is_general;
   }
-  kernel->entries.count = kept.count;
+  kernel->entries = kept;
   return kept.count > 0;
 }
 

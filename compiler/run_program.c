@@ -143,15 +143,12 @@ static void keep_entries_of_launch(struct run_program *program, struct compilati
   plan_init(&plan);
   if (plan_build(&plan, &code->module, no_parameters) && plan_evaluate(plan_find(&plan, kernel->name), &input, result) == PLAN_OK) {
     struct list kept = {0};
-    bool is_it = false;
-    for (uint32_t i = 0; i < kernel->entries.count; i++) { // a general entry stands behind its twin
+    for (uint32_t i = 0; i < kernel->entries.count; i++) {
       struct ir_entry *entry = list_at(&kernel->entries, struct ir_entry, i);
-      const struct ir_entry *next = i + 1 < kernel->entries.count ? kernel->entries.at[i + 1] : NULL;
-      is_it = (is_it && entry->is_general) || strcmp(entry->name, result->entry->name) == 0 ||
-              (next && next->is_general && strcmp(next->name, result->entry->name) == 0);
-      if (is_it || (!entry->is_automatic && !diag_is_own(&code->diag, entry->range))) kernel->entries.at[kept.count++] = entry;
+      bool is_users = !entry->is_automatic && !diag_is_own(&code->diag, entry->range);
+      if (is_users || ir_is_of_pair(kernel, i, result->entry->name)) list_push(&code->arena, &kept, entry);
     }
-    kernel->entries.count = kept.count;
+    kernel->entries = kept;
     program->notes = arena_strdup(&program->c.arena, result->notes);
   }
   plan_destroy(&plan);

@@ -4,42 +4,24 @@
     bench.py --redc PATH --fake PATH
 """
 
-import argparse
 import json
-import os
-import subprocess
 import sys
-import tempfile
+
+from driven import Driven, expect, run_tests
 
 PROGRAM = '''kernel rowsum(A: f32[n, m]) -> (B: f32[n]) { for i in n { B[i] = sum(j in m) A[i, j]; } }
 kernel copy(A: f32[n, m]) -> (B: f32[n, m]) { for i in n, j in m { B[i, j] = A[i, j]; } }
 '''
-failures = []
-passed = 0
-
-
-def expect(name, condition, detail):
-    global passed
-    passed += bool(condition)
-    if not condition:
-        failures.append(f'FAILED {name}: {detail}')
-
-
 class Runner:
-    def __init__(self, redc, fake):
-        self.redc, self.fake = redc, fake
+    """redc bench of a small kernel."""
+
+    def __init__(self, driven: Driven):
+        self.driven = driven
 
     def run(self, setting='', *more, library=None):
         """The finished process and the calls that it made."""
-        if os.path.exists('log'):
-            os.remove('log')
-        env = dict(os.environ, RED_LIBCUDA=library or self.fake, FAKE_CUDA=f'log=log {setting}')
-        done = subprocess.run([self.redc, 'bench', 'k.red', '-D', 'm=64', '--size', 'n=40', '--repeats', '3', *(more or ('--kernel', 'rowsum'))],
-                              env=env, capture_output=True, text=True, timeout=120)
-        if not os.path.exists('log'):
-            return done, []
-        with open('log', encoding='utf-8') as f:
-            return done, f.read().split()
+        done = self.driven.run('bench', 'k.red', '-D', 'm=64', '--size', 'n=40', '--repeats', '3', *(more or ('--kernel', 'rowsum')), setting=setting, library=library)
+        return done, self.driven.calls()
 
 
 def given_back(name, calls):
@@ -92,24 +74,12 @@ def no_gpu(r):
     expect('no device', done.returncode == 1 and 'no CUDA device' in done.stderr, done)
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument('--redc', required=True)
-    parser.add_argument('--fake', required=True)
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        r = Runner(os.path.abspath(args.redc), os.path.abspath(args.fake))
-        os.chdir(folder)
-        with open('k.red', 'w', encoding='utf-8') as f:
-            f.write(PROGRAM)
-        whole_run(r)
-        each_call_may_fail(r)
-        no_gpu(r)
-        os.chdir('/')
-    print('\n'.join(failures))
-    print(f'{passed} passed, {len(failures)} failed')
-    return 1 if failures else 0
+def main(driven):
+    r = Runner(driven)
+    whole_run(r)
+    each_call_may_fail(r)
+    no_gpu(r)
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(run_tests(__doc__, {'k.red': PROGRAM}, [main]))

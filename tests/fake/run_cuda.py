@@ -4,41 +4,23 @@
     run_cuda.py --redc PATH --fake PATH
 """
 
-import argparse
-import os
-import subprocess
 import sys
-import tempfile
+
+from driven import Driven, expect, run_tests
 
 ROWSUM = '''kernel rowsum(A: f32[n, m]) -> (B: f32[n]) { for i in n { B[i] = sum(j in m) A[i, j]; } }
 schedule rowsum { bind i -> block.x; bind j -> thread.x; }
 '''
-failures = []
-passed = 0
-
-
 class Runner:
-    def __init__(self, redc, fake):
-        self.redc, self.fake = redc, fake
+    """redc run of a small kernel."""
+
+    def __init__(self, driven: Driven):
+        self.driven = driven
 
     def run(self, setting='', *more):
         """The finished process and the calls that it made."""
-        if os.path.exists('log'):
-            os.remove('log')
-        env = dict(os.environ, RED_LIBCUDA=self.fake, FAKE_CUDA=f'log=log {setting}')
-        done = subprocess.run([self.redc, 'run', 'k.red', '-D', 'm=11', '--size', 'n=4', '--arg', 'A=1000*i0+i1', '--device=cuda',
-                               '--print', 'B', *more], env=env, capture_output=True, text=True, timeout=120)
-        if not os.path.exists('log'):
-            return done, []
-        with open('log', encoding='utf-8') as f:
-            return done, f.read().split()
-
-
-def expect(name, condition, detail):
-    global passed
-    passed += bool(condition)
-    if not condition:
-        failures.append(f'FAILED {name}: {detail}')
+        done = self.driven.run('run', 'k.red', '-D', 'm=11', '--size', 'n=4', '--arg', 'A=1000*i0+i1', '--device=cuda', '--print', 'B', *more, setting=setting)
+        return done, self.driven.calls()
 
 
 def whole_run(r):
@@ -81,22 +63,11 @@ def messages(r):
     expect('no device', done.returncode == 1 and 'the driver sees 0' in done.stderr, done.stderr)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--redc', required=True)
-    parser.add_argument('--fake', required=True)
-    options = parser.parse_args()
-    runner = Runner(os.path.abspath(options.redc), os.path.abspath(options.fake))
-    with tempfile.TemporaryDirectory(prefix='red-fake-') as folder:
-        os.chdir(folder)
-        with open('k.red', 'w', encoding='utf-8') as f:
-            f.write(ROWSUM)
-        for test in (whole_run, each_call_may_fail, messages):
-            test(runner)
-        os.chdir('/')
-    print('\n'.join(failures + [f'{passed} passed, {len(failures)} failed, 0 skipped']))
-    return 1 if failures else 0
+def main(driven):
+    runner = Runner(driven)
+    for test in (whole_run, each_call_may_fail, messages):
+        test(runner)
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(run_tests(__doc__, {'k.red': ROWSUM}, [main]))

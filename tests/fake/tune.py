@@ -4,42 +4,17 @@
     tune.py --redc PATH --fake PATH
 """
 
-import argparse
 import json
 import os
 import re
-import subprocess
 import sys
-import tempfile
+
+from driven import expect, run_tests
 
 COLSUM = 'kernel colsum(A: f32[m, n]) -> (B: f32[n]) { for i in n { B[i] = sum(k in m) A[k, i]; } }\n'
 FOLD = '''kernel fold<T>(A: T[n, m], x: f32) -> (B: T[n]) { for i in n { B[i] += x * sum(j in m) f32(A[i, j]); } }
 schedule fold as slow { bind i -> block.x;  split j by 32 -> jo, jt;  bind jt -> thread.x; }
 '''
-failures = []
-passed = 0
-
-
-def expect(name, condition, detail):
-    global passed
-    passed += bool(condition)
-    if not condition:
-        failures.append(f'FAILED {name}: {detail}')
-
-
-class Runner:
-    def __init__(self, redc, fake):
-        self.redc, self.fake = redc, fake
-
-    def run(self, *args, setting='', library=None):
-        if os.path.exists('log'):
-            os.remove('log')
-        env = dict(os.environ, RED_LIBCUDA=library or self.fake, FAKE_CUDA=f'log=log {setting}')
-        return subprocess.run([self.redc, *args], env=env, capture_output=True, text=True, timeout=300)
-
-    def calls(self):
-        with open('log', encoding='utf-8') as f:
-            return f.read().split()
 
 
 def read(path):
@@ -117,23 +92,5 @@ def simulated(r):
     expect('standard output', done.returncode == 0 and done.stdout.startswith('// redc tune: colsum, m=10, n=64, simulator, sm_75\n'), done)
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument('--redc', required=True)
-    parser.add_argument('--fake', required=True)
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        r = Runner(os.path.abspath(args.redc), os.path.abspath(args.fake))
-        os.chdir(folder)
-        write('colsum.red', COLSUM)
-        on_gpu(r)
-        faults(r)
-        simulated(r)
-        os.chdir('/')
-    print('\n'.join(failures))
-    print(f'{passed} passed, {len(failures)} failed')
-    return 1 if failures else 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(run_tests(__doc__, {'colsum.red': COLSUM}, [on_gpu, faults, simulated]))
