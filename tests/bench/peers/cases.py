@@ -1,6 +1,6 @@
 """The shapes that are measured. A case is a dict: group, name, what (sum, max, argmax, mean, softmax, permute, copy), dtype, shape, and axes or perm."""
 
-ELEMENT = {'f16': 2, 'bf16': 2, 'f32': 4, 'f64': 8, 'i8': 1, 'u8': 1, 'i32': 4, 'i64': 8}
+ELEMENT = {'f16': 2, 'bf16': 2, 'f32': 4, 'f64': 8, 'i8': 1, 'u8': 1, 'i32': 4, 'i64': 8, 'c128': 16}
 
 
 def reduction(group, name, shape, axes, dtype='f32', what='sum'):
@@ -31,7 +31,7 @@ def small():
             yield reduction('small', f'{m}x{n} dims={1 if axis else 2}', (n, m), (axis,))
 
 
-def permutes(mebibytes=128, dtypes=('f32', 'f16', 'u8', 'f64')):
+def permutes(mebibytes=128, dtypes=('f32', 'f16', 'u8', 'f64', 'c128')):
     for dtype in dtypes:
         size = ELEMENT[dtype]
         for mb in (16, 32, 64, 128):
@@ -88,4 +88,44 @@ def permute_sets():
         yield permutation('sets', f'rank {rank}', shape, perm, dtype)
 
 
-GROUPS = {'columns': columns, 'rows': rows, 'small': small, 'permutes': permutes, 'sweep': sweep, 'sets': permute_sets}
+def permute_orders(mebibytes=64):
+    """All permutations of ranks 2 to 5 but the identity, with extents even, odd and skewed (one long axis, the others 2 to 8)."""
+    import itertools
+    import random
+    generator = random.Random(7)
+    for rank in (2, 3, 4, 5):
+        for index, perm in enumerate(itertools.permutations(range(rank))):
+            if perm == tuple(range(rank)):
+                continue
+            dtype = ('f32', 'u8', 'f16', 'f64', 'c128')[index % 5]
+            count = mebibytes * 2**20 // ELEMENT[dtype]
+            side = round(count ** (1 / rank))
+            even = [side // 2 * 2] * (rank - 1)
+            odd = [side | 1] * (rank - 1)
+            skewed = [generator.randint(2, 8) for _ in range(rank)]
+            place = generator.randrange(rank)
+            skewed[place] = 1
+            skewed[place] = -(-count // product(skewed))
+            yield permutation('orders', 'even', even + [count // product(even) // 2 * 2], perm, dtype)
+            yield permutation('orders', 'odd', odd + [count // product(odd) | 1], perm, dtype)
+            yield permutation('orders', 'skewed', skewed, perm, dtype)
+
+
+def product(extents):
+    count = 1
+    for extent in extents:
+        count *= extent
+    return count
+
+
+def large():
+    """Permutes of more than 2^31 elements, so that offsets need 64 bits."""
+    yield permutation('large', '2^31 T', (65536, 32800), (1, 0), 'u8')
+    yield permutation('large', '2^31 T', (65536, 32800), (1, 0), 'f32')
+    yield permutation('large', '2^31 last kept', (4100, 8192, 64), (1, 0, 2), 'f16')
+    yield permutation('large', '2^31 bT', (32, 1024, 65600), (0, 2, 1), 'f32')
+    yield permutation('large', '2^31 odd', (131100, 127, 129), (0, 2, 1), 'f32')
+
+
+GROUPS = {'columns': columns, 'rows': rows, 'small': small, 'permutes': permutes, 'sweep': sweep, 'sets': permute_sets, 'orders': permute_orders,
+          'large': large}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """red beside its peers on one GPU, in one run: peers.py [GROUP...] [--peers LIST] [--flush read|write] [--json FILE] [--svg FILE]
 
-Groups: columns rows small permutes sweep sets. For each case, all contestants in turn on the same buffers, L2 cold, timed by CUDA
+Groups: columns rows small permutes sweep sets orders large. For each case, all contestants in turn on the same buffers, L2 cold, timed by CUDA
 events; `small` also inside a graph and on the wall. Prints a line a case: microseconds, GB/s, red's ratio to the ceiling of that
 case (a kernel that only reads, or a copy) and to the best peer (above 1: red is faster). Needs PyTorch, CuPy for CuPy's own rows and
 the ceiling of reductions, and libred.so where runtime/python/red.py finds it (LIBRED names it).
