@@ -5,16 +5,19 @@
     RED_BUILD=.gpu python3 tests/gpu.py       # where the GPU is: all parts
     RED_BUILD=.gpu python3 tests/gpu.py examples tensors
 
-Each part is a line; what failed is printed in front of it. The last line is "N passed, N failed, N skipped", over all parts. nvcc, PyTorch, CuPy, JAX and
-compute-sanitizer are used where they are found. At most three processes hold the GPU at once.
+The parts run beside each other, on $RED_JOBS processors (else all of them) together, and about six minutes on sixteen. Each is a line when it has ended,
+with what failed in front of it. The last line is "N passed, N failed, N skipped", over all parts. nvcc, PyTorch, CuPy, JAX and compute-sanitizer are used where
+they are found; a tool that the machine refuses is named, and counted as skipped.
 """
 
 import argparse
+import concurrent.futures
 import glob
 import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -22,9 +25,15 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-JOBS = 3
+JOBS = int(os.environ.get('RED_JOBS', os.cpu_count() or 1))
 PARTS = {}
-PACKED = ['redc', 'libred.so.0', 'libred-rt.so.0']
+PACKED = ['redc', 'libred.so.0', 'libred-rt.so.0', 'tests/gpu/gpu_api', 'tests/bench/bench_launch']
+NEEDED = 3  # of them; the others are taken along where they were built
+
+
+def share(of_sixteen):
+    """How many processes a part may have that has so many of sixteen processors: each holds a context on the GPU."""
+    return max(1, JOBS * of_sixteen // 16)
 
 
 class Context:
@@ -32,21 +41,23 @@ class Context:
 
     def __init__(self, build, scratch):
         self.build, self.scratch = build, scratch
-        self.env = dict(os.environ, REDC=f'{build}/redc', LIBRED=build, RED_BUILD_DIR=build, RED_SOURCE_DIR=ROOT, RED_DEVICE='cuda', RED_JOBS=str(JOBS),
+        self.env = dict(os.environ, REDC=f'{build}/redc', LIBRED=build, RED_BUILD_DIR=build, RED_SOURCE_DIR=ROOT, RED_DEVICE='cuda',
                         RED_CACHE_DIR=f'{scratch}/cache', PYTHONPATH=f'{ROOT}/runtime/python', LD_LIBRARY_PATH=f'{build}:' + os.environ.get('LD_LIBRARY_PATH', ''),
                         PYTHONUNBUFFERED='1')
-        self.total = [0, 0, 0]
 
     def run(self, command, timeout=300, cwd=None, **env):
-        """(status, output); a command that does not end has status 124."""
+        """(status, output); a command that does not end is ended with all that it started, and has status 124."""
         try:
-            done = subprocess.run(command, cwd=cwd or ROOT, env={**self.env, **env}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                  errors='replace', timeout=timeout, check=False)
-            return done.returncode, done.stdout
+            with subprocess.Popen(command, cwd=cwd or ROOT, env={**self.env, **env}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors='replace',
+                                  start_new_session=True) as process:
+                try:
+                    said = process.communicate(timeout=timeout)[0]
+                    return process.returncode, said
+                except subprocess.TimeoutExpired:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    return 124, process.communicate()[0] + f'\nno end after {timeout} s\n'
         except FileNotFoundError:
             return 127, f'{command[0]} was not found'
-        except subprocess.TimeoutExpired as late:
-            return 124, (late.stdout or b'').decode(errors='replace') + f'\nno end after {timeout} s\n'
 
 
 def part(function):
@@ -69,8 +80,8 @@ def from_counts(status, output):
     return passed, failed, skipped, '\n'.join(lines[:-1][-60:] if failed else quiet)
 
 
-def script(context, *command, timeout=300):
-    return from_counts(*context.run([sys.executable, *command], timeout=timeout))
+def script(context, *command, timeout=300, **env):
+    return from_counts(*context.run([sys.executable, *command], timeout=timeout, **env))
 
 
 # ---- Parts: each returns (passed, failed, skipped, text)
@@ -145,13 +156,13 @@ def documented(folder):
                     yield [path, *arguments]
 
 
-def batch(context, lines, *common, wrapper=()):
+def batch(context, lines, *common):
     """Runs the lines by redc run --batch on the GPU."""
     with tempfile.NamedTemporaryFile('w', suffix='.txt') as f:
         f.write(''.join(shlex.join(line) + '\n' for line in lines))
         f.flush()
-        status, said = context.run([*wrapper, f'{context.build}/redc', 'run', f'--batch={f.name}', '--timeout=60', f'--jobs={1 if wrapper else JOBS}', '--device=cuda',
-                                    '--check', *common], timeout=400)
+        status, said = context.run([f'{context.build}/redc', 'run', f'--batch={f.name}', '--timeout=60', f'--jobs={share(2)}', '--device=cuda', '--check', *common],
+                                   timeout=300)
     return status, said
 
 
@@ -182,25 +193,36 @@ def programs(context):
 @part
 def cases(context):
     """Inputs that break kernels, with answers in closed form."""
-    return script(context, 'tests/run/cases.py', timeout=400)
+    return script(context, 'tests/run/cases.py', RED_JOBS=str(share(3)))
+
+
+@part
+def api(context):
+    """red.h from C, every launch beside the simulator's."""
+    program = next((p for p in (f'{context.build}/gpu_api', f'{context.build}/tests/gpu/gpu_api') if os.path.exists(p)), None)
+    if not program:
+        return 0, 0, 1, 'skipped api: gpu_api was not built'
+    status, said = context.run([program])
+    passed, failed, skipped, text = from_counts(status, said)
+    return passed, failed, skipped, '\n'.join(line for line in text.splitlines() if not line.endswith(': ok')) if failed else ''
 
 
 @part
 def tensors(context):
     """red.permute, red.reduce, streams, graphs and threads beside PyTorch; CuPy; JAX."""
-    return script(context, 'tests/gpu/tensors.py', timeout=400)
+    return script(context, 'tests/gpu/tensors.py')
 
 
 @part
 def backends(context):
     """PTX from LLVM and from nvcc, bit by bit."""
-    return script(context, 'tests/gpu/backends.py', timeout=400)
+    return script(context, 'tests/gpu/backends.py', RED_JOBS=str(share(4)))
 
 
 @part
 def arithmetic(context):
     """The simulator's arithmetic beside the GPU's, bit by bit."""
-    status, said = context.run([sys.executable, 'tests/gpu/arithmetic.py', '--jobs=8', '--verbose'], timeout=200)
+    status, said = context.run([sys.executable, 'tests/gpu/arithmetic.py', f'--jobs={share(2)}', '--verbose'])
     passed, failed, skipped, text = from_counts(status, said)
     return passed, failed, skipped, '\n'.join(said.splitlines()[:-1][:400]) if failed else text
 
@@ -208,54 +230,44 @@ def arithmetic(context):
 @part
 def fuzz(context):
     """Random programs under random schedules, at fixed seeds."""
-    total = [0, 0, 0]
-    texts = []
-    for seed in (1, 2):
-        result = script(context, 'tests/fuzz/differential.py', f'--redc={context.build}/redc', '--device=cuda', f'--seed={seed}', '--count=250', f'--jobs={JOBS}', timeout=300)
-        total = [a + b for a, b in zip(total, result)]
-        texts += [result[3]] if result[1] else []
-    return (*total, '\n'.join(texts))
+    return script(context, 'tests/fuzz/differential.py', f'--redc={context.build}/redc', '--device=cuda', '--count=1000', f'--jobs={share(5)}', '--no-reduction', '--most-faults=5')
+
+
+def of_sanitizer(context, command, name):
+    """(passed, failed, skipped, text) of one tool: it sees the fault in one kernel, and none in many."""
+    def run(*arguments):
+        return context.run([*command, f'--tool={name}', '--error-exitcode=9', sys.executable, 'tests/gpu/sampled.py', *arguments], timeout=200, RED_CACHE='off')
+
+    def found(said):
+        return [int(n) for n in re.findall(r'SUMMARY: (\d+) (?:error|hazard)', said)]
+
+    def lines(said):
+        return '\n'.join([line for line in said.splitlines() if line.startswith(('=========', 'FAILED', 'Traceback')) or 'rror' in line][:30])
+
+    status, said = run(f'--fault={name}')
+    if not found(said):
+        refused = re.search(r'(?i)^=========.*(?:not supported|unable|unsupported|failed|denied|error).*', said, flags=re.M)
+        if refused:
+            return 0, 0, 2, f'skipped {name}: {refused[0].strip("= ")}'
+        return 0, 1, 1, f'FAILED {name}: status {status} and no summary of a kernel with a fault\n{said[-2000:]}'
+    if not any(found(said)):
+        return 0, 1, 1, f'FAILED {name}: it sees nothing in a kernel with a fault\n{lines(said)}'
+    status, said = run('--seconds=100')
+    if status == 0 and found(said) and not any(found(said)):
+        return 2, 0, 0, ''
+    return 1, 1, 0, f'FAILED {name}: status {status}\n{lines(said)}'
 
 
 @part
 def sanitizer(context):
-    """A sample under compute-sanitizer's four tools."""
+    """compute-sanitizer's four tools."""
     tool = shutil.which('compute-sanitizer') or shutil.which('compute-sanitizer', path='/usr/local/cuda/bin')
+    names = ('memcheck', 'racecheck', 'initcheck', 'synccheck')
     if not tool:
-        return 0, 0, 4, 'skipped: compute-sanitizer was not found'
-    lines = list(run_lines())
-    lines += [[path, '--size', 'n=70', '--size', 'm=130', '--arg', 'A=i0-i1'] for path in write_sample(context.scratch)]
-    passed, failed, skipped, texts = 0, 0, 0, []
-    for name in ('memcheck', 'racecheck', 'initcheck', 'synccheck'):
-        status, said = batch(context, lines, wrapper=[tool, f'--tool={name}', '--target-processes=all', '--error-exitcode=9'])
-        refused = re.search(r'.*(?:not supported|Unable to|unsupported).*', said) if 'passed' not in said or status == 0 and 'ERROR SUMMARY' not in said else None
-        if refused:
-            skipped += 1
-            texts.append(f'skipped {name}: {refused[0].strip()}')
-        elif status == 0 and 'ERROR SUMMARY: 0 errors' in said or status == 0 and name == 'racecheck' and ' 0 hazards' in said:
-            passed += 1
-        else:
-            failed += 1
-            wanted = [line for line in said.splitlines() if line.startswith('=========')]
-            texts.append('\n'.join([f'FAILED {name}: status {status}', *wanted[:40], *failures_of(said, lines)[:20]]))
-    return passed, failed, skipped, '\n'.join(texts)
-
-
-SAMPLE = ['kernel k(A: f32[n, m]) -> (B: f32[n]) { for i in n { B[i] = sum(j in m) A[i, j]; } }',
-          'kernel k(A: f32[n, m]) -> (B: f32[m]) { for j in m { B[j] = max(i in n) A[i, j]; } }',
-          'kernel k(A: i32[n, m]) -> (B: i32[1]) { B[0] = sum(i in n, j in m) A[i, j]; }',
-          'kernel k(A: f32[n, m]) -> (B: f32[m, n]) { for i in n, j in m { B[j, i] = A[i, j]; } }',
-          'kernel k(A: u8[n, m]) -> (B: u8[m, n]) { for i in n, j in m { B[j, i] = A[i, j]; } }',
-          'kernel k(A: i32[n, m]) -> (B: i32[n]) { for i in n { B[i] = sum(j in m) A[i, j]; } }\n'
-          'schedule k { split j by 32 -> jo, ji; split jo into 3 -> jb, jr; bind i -> block.x; bind jb -> block.y; bind ji -> thread.x; combine jb by last_block; }']
-
-
-def write_sample(folder):
-    for number, text in enumerate(SAMPLE):
-        path = f'{folder}/sample{number}.red'
-        with open(path, 'w', encoding='utf-8') as f:
-            f.write(text)
-        yield path
+        return 0, 0, len(names), 'skipped: compute-sanitizer was not found'
+    with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
+        results = list(pool.map(lambda name: of_sanitizer(context, [tool], name), names))
+    return (*(sum(r[i] for r in results) for i in range(3)), '\n'.join(r[3] for r in results if r[3]))
 
 
 # ---- The folder to take along
@@ -265,8 +277,10 @@ def pack(build, folder):
     """An archive of what was built, without symbols."""
     os.makedirs(folder, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch, tarfile.open(f'{folder}/red.tar.xz', 'w:xz') as archive:
-        for name in PACKED:
-            copy = f'{scratch}/{name}'
+        for number, name in enumerate(PACKED):
+            if number >= NEEDED and not os.path.exists(f'{build}/{name}'):
+                continue
+            copy = f'{scratch}/{os.path.basename(name)}'
             shutil.copy(os.path.realpath(f'{build}/{name}'), copy)
             subprocess.run(['strip', '--strip-unneeded', copy], check=True)
             archive.add(copy, name)
@@ -284,6 +298,25 @@ def unpack(build, scratch):
     return f'{scratch}/build'
 
 
+def timed(name, context):
+    """(result, seconds) of a part."""
+    start = time.monotonic()
+    try:
+        result = PARTS[name](context)
+    except Exception as error:  # pylint: disable=broad-except
+        result = 0, 1, 0, f'FAILED {name}: {type(error).__name__}: {error}'
+    return result, time.monotonic() - start
+
+
+def report(name, result, seconds):
+    """Prints a part's lines; its counts."""
+    passed, failed, skipped, text = result
+    if text:
+        print(text)
+    print(f'{"FAILED" if failed else "ok" if passed else "skip":6} {name:10} {passed} passed, {failed} failed, {skipped} skipped, {seconds:.0f} s', flush=True)
+    return [passed, failed, skipped]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--pack', metavar='FOLDER')
@@ -296,20 +329,17 @@ def main():
     if options.pack:
         pack(options.build, options.pack)
         return 0
-    with tempfile.TemporaryDirectory(prefix='red-gpu-') as scratch:
+    names = [name for name in PARTS if not options.parts or name in options.parts]
+    total, began = [0, 0, 0], time.monotonic()
+    with tempfile.TemporaryDirectory(prefix='red-gpu-') as scratch, concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
         context = Context(unpack(options.build, scratch), scratch)
-        for name, function in PARTS.items():
-            if options.parts and name not in options.parts:
-                continue
-            start = time.monotonic()
-            passed, failed, skipped, text = function(context)
-            context.total = [a + b for a, b in zip(context.total, (passed, failed, skipped))]
-            if text:
-                print(text)
-            print(f'{"FAILED" if failed else "ok" if passed else "skip":6} {name:10} {passed} passed, {failed} failed, {skipped} skipped, {time.monotonic() - start:.0f} s',
-                  flush=True)
-    print('{} passed, {} failed, {} skipped'.format(*context.total))
-    return 1 if context.total[1] else 0
+        if 'machine' in names:  # the first, so that a machine without a GPU is said to be one
+            total = report('machine', *timed('machine', context))
+        waiting = {pool.submit(timed, name, context): name for name in names if name != 'machine'}
+        for done in concurrent.futures.as_completed(waiting):
+            total = [a + b for a, b in zip(total, report(waiting[done], *done.result()))]
+    print('{} passed, {} failed, {} skipped'.format(*total) + f', {time.monotonic() - began:.0f} s')
+    return 1 if total[1] else 0
 
 
 if __name__ == '__main__':

@@ -3,8 +3,7 @@
 //   build/tests/bench/bench_launch            # needs a GPU
 //
 // Prints microseconds a launch (median of rounds), launch plus synchronisation, the time from text to a loaded kernel over the driver's own time for the same
-// PTX, from the disk cache to a loaded kernel over loading the same cubin, and launches a second of eight threads. It is linked whole: one file to carry to a
-// machine with a GPU.
+// PTX, from the disk cache to a loaded kernel over loading the same cubin, and launches a second of eight threads.
 #include "runtime/arguments.h"
 #include "runtime/driver.h"
 #include "runtime/red.h"

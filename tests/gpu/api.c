@@ -2,7 +2,7 @@
 //
 //   build/tests/gpu/gpu_api [device]       # cuda:0 unless another is named; status 77: there is none
 //
-// Linked whole: one file to carry to a machine with a GPU. One line a test, 'N passed, N failed' last. Values are small integers, so that every order of a sum
+// One line a test, 'N passed, N failed' last. Values are small integers, so that every order of a sum
 // gives the same bits.
 #include "runtime/driver.h"
 #include "runtime/red.h"
