@@ -48,23 +48,36 @@ def permutes(mebibytes=128, dtypes=('f32', 'f16', 'u8', 'f64', 'c128')):
         yield permutation('permutes', '[N,3,8]', (total // 24, 3, 8), (0, 2, 1), dtype)
 
 
+def sweep_points(exponent, steps, deltas, dtype='f32', what='sum'):
+    """(2^step, 2^(exponent - step)), each extent `delta` more, reduced over either axis. cliffs.py compares points of neighbouring steps."""
+    for step in steps:
+        for delta in deltas:
+            a, b = 2**step + delta, 2**(exponent - step) + delta
+            for axis in (0, 1):
+                if a >= 1 and b >= 1:
+                    yield dict(reduction('sweep', f'{a} x {b} over {axis}', (a, b), (axis,), dtype, what), step=step, delta=delta)
+
+
 def sweep(exponent=24):
-    """All (2^i, 2^(exponent - i)) reduced both ways with their odd neighbours, then types and operators on a sample."""
-    for i in range(exponent + 1):
-        for delta in (0, 1, -1):
-            a, b = 2**i + delta, 2**(exponent - i) + delta
-            if a < 1 or b < 1:
-                continue
-            for axis in (0, 1):
-                yield reduction('sweep', f'{a} x {b} over {axis}', (a, b), (axis,))
+    """Sums of f32: every shape both ways, and its odd neighbours."""
+    yield from sweep_points(exponent, range(exponent + 1), (0, 1, -1))
+
+
+def sweep_types(exponent=24):
     for dtype in ('f16', 'bf16', 'f64', 'i8', 'i32', 'i64'):
-        for i in (0, 4, 8, 12, 16, 20, 24):
-            for axis in (0, 1):
-                yield reduction('sweep', f'{2**i} x {2**(exponent - i)} over {axis}', (2**i, 2**(exponent - i)), (axis,), dtype)
+        yield from sweep_points(exponent, range(0, exponent + 1, 2), (0, 1), dtype)
+
+
+def sweep_operators(exponent=24):
     for what in ('max', 'argmax', 'mean_variance', 'softmax'):
-        for i in (0, 4, 8, 12, 16, 20):
-            for axis in ((0, 1) if what != 'softmax' else (1,)):
-                yield reduction('sweep', f'{2**i} x {2**(exponent - i)} over {axis}', (2**i, 2**(exponent - i)), (axis,), 'f32', what)
+        yield from sweep_points(exponent, range(0, exponent + 1, 2), (0, 1), 'f32', what)
+
+
+def sweep_sample(exponent=24, count=40):
+    """Of all of them, as many as there is time to compile by PyTorch."""
+    points = [*sweep(exponent), *sweep_types(exponent), *sweep_operators(exponent)]
+    for index in range(count):
+        yield points[index * len(points) // count + index % 7]
 
 
 def permute_sets():
@@ -127,5 +140,5 @@ def large():
     yield permutation('large', '2^31 odd', (131100, 127, 129), (0, 2, 1), 'f32')
 
 
-GROUPS = {'columns': columns, 'rows': rows, 'small': small, 'permutes': permutes, 'sweep': sweep, 'sets': permute_sets, 'orders': permute_orders,
-          'large': large}
+GROUPS = {'columns': columns, 'rows': rows, 'small': small, 'permutes': permutes, 'sweep': sweep, 'sweep_types': sweep_types, 'sweep_operators': sweep_operators,
+          'sweep_sample': sweep_sample, 'sets': permute_sets, 'orders': permute_orders, 'large': large}

@@ -1,4 +1,5 @@
 """What is timed for one case: red, PyTorch eager and compiled, CuPy, cuBLAS, a kernel that only reads, and a copy."""
+import functools
 import os
 
 import torch
@@ -62,16 +63,7 @@ def compiled(function, argument):
 
 def outputs(case):
     """The tensors that red and PyTorch write."""
-    dtype, shape = TORCH[case['dtype']], case['shape']
-    if case['what'] == 'permute':
-        return [torch.empty([shape[d] for d in case['perm']], dtype=dtype, device='cuda')]
-    kept = [extent for d, extent in enumerate(shape) if d not in case['axes']]
-    if case['what'] == 'softmax':
-        return [torch.empty(shape, dtype=dtype, device='cuda')]
-    if case['what'] == 'sum' and not dtype.is_floating_point:
-        dtype = torch.int64
-    second = {'argmax': torch.int64, 'mean_variance': torch.float32}.get(case['what'])
-    return [torch.empty(kept, dtype=t, device='cuda') for t in (dtype, second) if t]
+    return [torch.empty(shape, dtype=TORCH[dtype], device='cuda') for dtype, shape in texts.outputs(case)]
 
 
 def eager(case, x):
@@ -108,13 +100,23 @@ def close(case, got, want):
     return True
 
 
+@functools.lru_cache(None)
+def compile_text(text, defines):
+    return red.compile(text, device='cuda:0', defines=dict(defines))
+
+
+def compile_red(text, defines):
+    """Once for all cases that have the same program."""
+    return compile_text(text, tuple(defines.items()))
+
+
 def contestants(case, wanted, exact=False):
-    """({name: call}, bytes moved, whether red's answer is right). `wanted`: names, see peers.py."""
+    """({name: call}, bytes moved, whether red's answer is right, the schedule that red takes). `wanted`: names, see peers.py."""
     x, function_out = make_input(case), outputs(case)
     moved = x.nbytes + sum(t.nbytes for t in function_out)
     calls = {}
     defines = {f'n{d}': extent for d, extent in enumerate(case['shape'])} if exact else {}
-    kernel = red.compile(texts.text(case), device='cuda:0', defines=defines)
+    kernel = compile_red(texts.text(case), defines)
     bound = kernel.bind(x, *function_out)
     calls['red'] = bound if case['group'] != 'small' else lambda: kernel(x, *function_out)  # a graph has a stream of its own
     function, call, plain = eager(case, x)
@@ -142,4 +144,4 @@ def contestants(case, wanted, exact=False):
         elif cupy and x.nbytes >= 16:
             calls['read'] = reader(x, '*')
             calls['read_cs'] = reader(x, '__ldcs')
-    return calls, moved, right
+    return calls, moved, right, kernel.choose(x, *function_out).schedule

@@ -49,10 +49,10 @@ def in_turn(calls, repeats, how):
     return {name: quantiles(samples) for name, samples in times.items()}
 
 
-def in_graph(calls, repeats=10, inner=20):
-    """Device time of one call inside a graph of `inner`: launch gaps squeezed, data hot."""
+def in_graph(calls, repeats=10, inner=20, names=('red', 'eager', 'compiled')):
+    """Device time of one call inside a graph of `inner`: launch gaps squeezed, data hot. `names`: the others allocate, which no capture takes."""
     graphs = {}
-    for name in ('red', 'eager', 'compiled'):  # the others allocate, which no capture takes
+    for name in names:
         if name not in calls:
             continue
         call, stream = calls[name], torch.cuda.Stream()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """red beside its peers on one GPU, in one run: peers.py [GROUP...] [--peers LIST] [--flush read|write] [--json FILE] [--svg FILE]
 
-Groups: columns rows small permutes sweep sets orders large. For each case, all contestants in turn on the same buffers, L2 cold, timed by CUDA
+Groups: columns rows small permutes sweep sweep_types sweep_operators sweep_sample sets orders large. For each case, all contestants in turn on the same buffers, L2 cold, timed by CUDA
 events; `small` also inside a graph and on the wall. Prints a line a case: microseconds, GB/s, red's ratio to the ceiling of that
 case (a kernel that only reads, or a copy) and to the best peer (above 1: red is faster). Needs PyTorch, CuPy for CuPy's own rows and
 the ceiling of reductions, and libred.so where runtime/python/red.py finds it (LIBRED names it).
@@ -30,6 +30,7 @@ def arguments():
     parser.add_argument('--repeats', type=int, default=30)
     parser.add_argument('--exact', action='store_true', help='compile red for the exact sizes')
     parser.add_argument('--seconds', type=float, default=570, help='stop before a case that begins later than this')
+    parser.add_argument('--dry-run', action='store_true', help='no GPU: print which schedule each case takes, and its grid and block')
     parser.add_argument('--json')
     parser.add_argument('--svg')
     chosen = parser.parse_args()
@@ -56,23 +57,60 @@ def line(kind, row):
     return text + ('' if row['right'] else '  WRONG')
 
 
+def selected(chosen):
+    import cases
+    todo = [case for group in chosen.groups for case in cases.GROUPS[group]()]
+    return [c for c in todo if chosen.only in c['name'] and (not chosen.dtypes or c['dtype'] in chosen.dtypes.split(','))][::chosen.every]
+
+
+class Shape:
+    """A tensor without elements: enough to be asked which schedule it takes. `place`: no two overlap."""
+
+    def __init__(self, dtype, shape, place=0):
+        # bf16 has no name among array interfaces: its bytes are those of f16, and so are its schedules
+        kind = {'f16': '<f2', 'bf16': '<f2', 'f32': '<f4', 'f64': '<f8', 'i8': '|i1', 'u8': '|u1', 'c128': '<c16', 'i32': '<i4', 'i64': '<i8'}[dtype]
+        self.__array_interface__ = dict(shape=tuple(shape), typestr=kind, data=(place + 1 << 40, False), version=3)
+
+
+def dry_run(chosen):
+    """Compiles every case's program for the simulator's device, and prints the launch that it would be."""
+    import red
+    import texts
+    programs, failed = {}, 0
+    for case in selected(chosen):
+        case['dtype'] = 'f16' if case['dtype'] == 'bf16' else case['dtype']
+        text, defines = texts.text(case), {f'n{d}': extent for d, extent in enumerate(case['shape'])} if chosen.exact else {}
+        label = f'{case["group"]:9s} {case["what"]:13s} {case["dtype"]:4s} {case["name"]:28s}'
+        try:
+            key = (text, tuple(defines.items()))
+            if key not in programs:
+                programs[key] = red.compile(text, device='sim', defines=defines)
+            choice = programs[key].choose(Shape(case['dtype'], case['shape']), *(Shape(t, s, place) for place, (t, s) in enumerate(texts.outputs(case), 1)))
+            grid, block = ('x'.join(map(str, size)) for size in (choice.grid, choice.block))
+            print(f'{label} {choice.schedule:24s} grid {grid}, block {block}')
+        except red.Error as error:
+            failed += 1
+            print(f'{label} FAILED {str(error)[:300]}')
+    return 1 if failed else 0
+
+
 def main():
     chosen = arguments()
+    if chosen.dry_run:
+        return dry_run(chosen)
     import torch
-    import cases
     import contestants
     import measure
     begin, rows, wanted = time.time(), [], set(chosen.peers.split(','))
     print(f'# {torch.cuda.get_device_name()}, PyTorch {torch.__version__}, flush by {chosen.flush}, {chosen.repeats} repeats', flush=True)
-    todo = [case for group in chosen.groups for case in cases.GROUPS[group]()]
-    todo = [c for c in todo if chosen.only in c['name'] and (not chosen.dtypes or c['dtype'] in chosen.dtypes.split(','))][::chosen.every]
+    todo = selected(chosen)
     for index, case in enumerate(todo):
         if time.time() - begin > chosen.seconds:
             print(f'# out of time: {len(todo) - index} cases not measured', flush=True)
             break
         row = dict(case)
         try:
-            calls, row['bytes'], row['right'] = contestants.contestants(case, wanted, chosen.exact)
+            calls, row['bytes'], row['right'], row['schedule'] = contestants.contestants(case, wanted, chosen.exact)
             row['cold'] = measure.in_turn(calls, chosen.repeats, chosen.flush)
             print(line('cold', row), flush=True)
             if case['group'] == 'small':

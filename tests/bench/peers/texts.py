@@ -44,5 +44,17 @@ def permutation_text(case):
             f'{{ for {axes_text(range(rank))} {{ Y[{letters(perm)}] = X[{letters(range(rank))}]; }} }}\n')
 
 
+def outputs(case):
+    """(element type, shape) of each."""
+    shape, axes, dtype, what = case['shape'], case.get('axes', ()), case['dtype'], case['what']
+    if what == 'permute':
+        return [(dtype, [shape[d] for d in case['perm']])]
+    if what == 'softmax':
+        return [(dtype, shape)]
+    kept = [extent for d, extent in enumerate(shape) if d not in axes]
+    types = {'sum': [{'i8': 'i64', 'i32': 'i64'}.get(dtype, dtype)], 'max': [dtype], 'argmax': [dtype, 'i64'], 'mean_variance': ['f32', 'f32']}
+    return [(t, kept) for t in types[what]]
+
+
 def text(case):
     return permutation_text(case) if case['what'] == 'permute' else reduction_text(case)
