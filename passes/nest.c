@@ -330,6 +330,7 @@ static bool plan_results(struct nest *n, struct work *w) {
     bool reads = false;
     for (uint32_t k = 0; k < w->stage->results.count; k++) reads |= other != w && stage_reads(other->stage, w->stage->results.at[k]);
     if (!reads) continue;
+    w->is_read_later |= other->run != w->run;
     uint32_t depth = 0;
     while (depth < w->loop_ids.count && depth < other->loop_ids.count && w->loop_ids.at[depth] == other->loop_ids.at[depth]) depth++;
     if (depth < shared) shared = depth;
@@ -393,6 +394,7 @@ bool pass_nest(struct pass_context *context, struct ir_kernel *kernel, struct ir
   for (uint32_t i = 0; i < entry->stages.count; i++) {
     struct work *w = arena_new(n.arena, struct work);
     w->stage = entry->stages.at[i];
+    w->run = runs.count - 1;
     if (w->stage->kind == STAGE_ARRIVE) {
       list_push(n.arena, &arrivals, w->stage);
       list_push(n.arena, &runs, arena_new(n.arena, struct list));

@@ -13,6 +13,8 @@ struct work {
   uint32_t thread_axes;  // reduced ones
   uint32_t guards_done;  // guards already around us
   bool is_active;        // the condition of idle threads and blocks is around us
+  uint32_t run;          // how many arrivals are in front of it
+  bool is_read_later;    // behind a later arrival
   struct list kept_axes; // struct ir_axis: parallel loops that the results are kept over, as an array
   struct list inner_axes; // struct ir_axis: parallel loops inside the reduction
   struct list accumulators; // struct ir_var MUTABLE or, with inner axes, struct ir_mem

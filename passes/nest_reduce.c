@@ -4,7 +4,8 @@
 //   for j in .. { set acc = acc + load(A, j) }   nest_emit_update, inside
 //   allreduce sum = sum_f32(acc) over x          nest_emit_finish
 //
-// Parallel loops inside the reduction make the accumulator an array; those around it that a reader does not share, the result.
+// Parallel loops inside the reduction make the accumulator an array; those around it that a reader does not share, the result. One that is read behind
+// an arrival outlives the guards around it as an array of one element.
 #include "passes/nest.h"
 #include "passes/stage.h"
 
@@ -200,7 +201,7 @@ static void finish_value(struct nest *n, struct work *w, struct list *body, stru
     for (uint32_t k = 0; k < components; k++) arguments[components + k] = named(n, body, values[k], "reduced", stage->range);
     ir_inline(n->kernel, &stage->reducer->combine, arguments, body, stage->range, values);
   }
-  bool is_array = w->kept_axes.count || w->inner_axes.count;
+  bool is_array = w->kept_axes.count || w->inner_axes.count || (w->guards_done && w->is_read_later); // these guards end in front of the arrival
   for (uint32_t k = 0; k < components; k++) {
     struct ir_var *result = stage->results.at[k];
     if (is_array) {
