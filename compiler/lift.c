@@ -18,8 +18,9 @@ static const char HELP[] =
     "  -I DIR, -std=STD    for Clang; further arguments of Clang, -D of macros too, stand behind --\n"
     "  -p DIR              take the arguments of compile_commands.json in DIR or in a folder above it\n"
     "  --help              print this text\n"
-    "  All options of redc are known; -D NAME=VALUE gives a size of the kernels, as there.\n"
-    "  - is standard input, as C.\n";
+    "\n"
+    "All options of redc are known; -D NAME=VALUE gives a size of the kernels, as there.\n"
+    "- is standard input, as C.\n";
 
 struct lifting {
   struct compilation c;

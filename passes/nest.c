@@ -242,6 +242,7 @@ static void emit_loop(struct nest *n, const struct list *works, uint32_t from, u
   loop->unroll = axis->bind == BIND_VECTOR ? UNROLL_VECTOR : axis->unroll;
   for (uint32_t i = 0; i < run.count; i++) { // a loop that indexes an array kept in registers is unrolled whole
     struct work *w = run.at[i];
+    if (!nest_fits_registers(w)) continue;
     for (uint32_t k = 0; k < w->inner_axes.count; k++)
       if (w->inner_axes.at[k] == axis && axis->bind != BIND_VECTOR) loop->unroll = UINT32_MAX;
     for (uint32_t k = 0; k < w->kept_axes.count; k++)

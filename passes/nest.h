@@ -66,7 +66,9 @@ void nest_lift_vector_guards(struct nest *n, struct ir_stage *stage);
 // Guards that are known further out come first; those that read memory stay last, behind the ones that keep them inside their tensors.
 void nest_sort_guards(struct nest *n, struct work *w);
 
-// nest_reduce.c: in front of the loops of a reduction: its accumulators, with the identity in them.
+// nest_reduce.c: whether the arrays of a reduction's values may lie in registers. Only then loops over them are unrolled whole.
+bool nest_fits_registers(const struct work *w);
+// In front of the loops of a reduction: its accumulators, with the identity in them.
 void nest_emit_init(struct nest *n, struct work *w, struct list *out);
 // One iteration: accumulator = update(accumulator, operands); the operands alone where it is the only one.
 void nest_emit_update(struct nest *n, struct work *w, struct list *out, bool is_only);

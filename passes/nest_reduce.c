@@ -63,15 +63,41 @@ static void write_accumulator(struct nest *n, struct work *w, struct list *out, 
   list_push(n->arena, out, set);
 }
 
-// Opens a loop over each axis (new loop variables); returns the innermost body. close_loops undoes the substitutions.
-static struct list *open_loops(struct nest *n, struct list *out, const struct list *axes, struct range range) {
-  for (uint32_t i = 0; i < axes->count; i++) {
-    struct ir_axis *axis = axes->at[i];
-    struct ir_stmt *loop = ir_stmt(n->arena, IR_FOR, range);
+static int64_t element_count(const struct list *axes) {
+  int64_t count = 1;
+  for (uint32_t i = 0; i < axes->count; i++) count *= list_at(axes, struct ir_axis, i)->extent->integer;
+  return count;
+}
+
+static bool has_axis(const struct list *axes, const struct ir_axis *axis) {
+  for (uint32_t i = 0; i < axes->count; i++)
+    if (axes->at[i] == axis) return true;
+  return false;
+}
+
+// A thread has no more than 256 registers. Copies of loops take the backend longer, with the square of their number.
+bool nest_fits_registers(const struct work *w) {
+  enum { MOST_ELEMENTS = 256, MOST_LOOPS = 64 };
+  bool is_inside = false, has_loop = false;
+  for (uint32_t d = 0; d < w->loops.count; d++) {
+    const struct ir_axis *axis = list_at(&w->loops, struct ir_stage_axis, d)->axis;
+    bool is_of_array = has_axis(&w->kept_axes, axis) || has_axis(&w->inner_axes, axis);
+    has_loop |= is_inside && !is_of_array && axis->bind != BIND_VECTOR && axis->unroll != UINT32_MAX;
+    is_inside |= is_of_array;
+  }
+  return element_count(&w->kept_axes) * element_count(&w->inner_axes) <= (has_loop ? MOST_LOOPS : MOST_ELEMENTS);
+}
+
+// Opens a loop over each inner axis of the work (new loop variables); returns the innermost body. close_loops undoes the substitutions.
+static struct list *open_loops(struct nest *n, struct list *out, const struct work *w) {
+  bool is_whole = nest_fits_registers(w);
+  for (uint32_t i = 0; i < w->inner_axes.count; i++) {
+    struct ir_axis *axis = w->inner_axes.at[i];
+    struct ir_stmt *loop = ir_stmt(n->arena, IR_FOR, w->stage->range);
     loop->var = ir_new_var(n->kernel, VAR_AXIS, TYPE_INDEX, axis->var->label);
     loop->lo = nest_int(n, 0);
     loop->hi = nest_here(n, axis->extent);
-    loop->unroll = UINT32_MAX; // it indexes a local array
+    if (is_whole) loop->unroll = UINT32_MAX; // it indexes a local array
     list_push(n->arena, out, loop);
     axis->var->subst = ir_ref(n->arena, loop->var);
     out = &loop->body;
@@ -98,7 +124,7 @@ void nest_emit_init(struct nest *n, struct work *w, struct list *out) {
     }
   }
   if (w->inner_axes.count) {
-    struct list *body = open_loops(n, out, &w->inner_axes, stage->range);
+    struct list *body = open_loops(n, out, w);
     for (uint32_t k = 0; k < component_count(stage); k++) write_accumulator(n, w, body, k, identity(stage, k));
     close_loops(&w->inner_axes);
   }
@@ -221,7 +247,7 @@ void nest_emit_finish(struct nest *n, struct work *w, struct list *out) {
   struct ir_stage *stage = w->stage;
   uint32_t components = component_count(stage), at_once = tuples_at_once(n, w), tuples = at_once ? at_once : 1;
   struct ir_expr **values = arena_array(n->arena, struct ir_expr *, components * tuples);
-  struct list *body = at_once ? out : open_loops(n, out, &w->inner_axes, stage->range);
+  struct list *body = at_once ? out : open_loops(n, out, w);
   for (uint32_t t = 0; t < tuples; t++) {
     if (at_once) choose_element(n, &w->inner_axes, t);
     for (uint32_t k = 0; k < components; k++) values[t * components + k] = read_accumulator(n, w, k);

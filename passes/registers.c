@@ -23,6 +23,7 @@ struct keeper {
   const struct ir_directive *directive;
   struct ir_mem *tensor, *kept;
   struct ir_axis *at;
+  struct list lets; // struct ir_stmt: those of the first stage that its element depends on, in order
 };
 
 bool schedule_bound_extent(struct pass_context *context, struct ir_entry *entry, struct ir_axis *axis) {
@@ -177,6 +178,14 @@ static struct ir_stage *make_stage(struct keeper *k, const struct ir_stage *firs
   }
   stage->guards = first->guards;
   ir_substitute_list(k->arena, &stage->guards);
+  for (uint32_t i = 0; i < k->lets.count; i++) {
+    struct ir_stmt *let = k->lets.at[i];
+    struct ir_var *var = ir_new_var(k->kernel, VAR_LET, let->var->type, let->var->label);
+    var->range = let->var->range;
+    list_push(k->arena, &stage->lets, ir_let(k->arena, var, ir_substitute(k->arena, let->value), let->range));
+    let->var->subst = ir_ref(k->arena, var);
+    list_push(k->arena, &renamed, let->var);
+  }
   stage->mem = k->kept;
   for (uint32_t i = 0; i < serial.count; i++) list_push(k->arena, &stage->indices, ir_ref(k->arena, list_at(&serial, struct ir_axis, i)->var));
   stage->value = ir_substitute(k->arena, load);
@@ -185,16 +194,48 @@ static struct ir_stage *make_stage(struct keeper *k, const struct ir_stage *firs
   return stage;
 }
 
+static void find_kept(struct ir_expr *e, void *state) { *(bool *)state |= e->op == OP_LOAD && e->mem->space != SPACE_GLOBAL; }
+
+// The lets that the element depends on go into the stage that fills. Not where it depends on what is kept itself: that need not be there yet.
+static bool find_lets(struct keeper *k, const struct ir_stage *first, struct ir_expr *load) {
+  bool is_kept = false;
+  ir_visit_expr(load, find_kept, &is_kept);
+  for (uint32_t i = first->lets.count; i-- > 0;) {
+    struct ir_stmt *let = first->lets.at[i];
+    bool is_needed = ir_mentions(load, let->var);
+    for (uint32_t n = 0; n < k->lets.count; n++) is_needed |= ir_mentions(list_at(&k->lets, struct ir_stmt, n)->value, let->var);
+    if (!is_needed) continue;
+    list_insert(k->arena, &k->lets, 0, let);
+    ir_visit_expr(let->value, find_kept, &is_kept);
+  }
+  return !is_kept || refuse(k, first, "which element it reads depends on a tensor that is kept or copied itself");
+}
+
 static void find_other_value(struct ir_expr *e, void *state) {
   if (e->op == OP_LOAD || (e->op == OP_VAR && e->var->kind == VAR_VALUE)) *(bool *)state = true;
+}
+
+// The axis that the directive names: of several, that of the first stage that reads the tensor.
+static struct ir_axis *find_at(const struct keeper *k) {
+  const char *stage_name = k->directive->stages.at[0];
+  struct ir_axis *found = NULL;
+  for (uint32_t n = k->entry->stages.count; n-- > 0;) {
+    const struct ir_stage *stage = k->entry->stages.at[n];
+    if (*stage_name && !stage_is_named(stage, stage_name)) continue;
+    bool reads = stage_find_load(stage, k->tensor).load != NULL;
+    for (uint32_t i = 0; i < stage->axes.count; i++) {
+      struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
+      if (strcmp(axis->var->label, k->directive->axes.at[0]) == 0 && (reads || !found)) found = axis;
+    }
+  }
+  return found;
 }
 
 bool schedule_registers(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry, const struct ir_directive *directive) {
   struct keeper k = {.context = context, .arena = context->arena, .kernel = kernel, .entry = entry, .directive = directive};
   for (uint32_t i = 0; i < kernel->tensors.count; i++)
     if (strcmp(list_at(&kernel->tensors, struct ir_mem, i)->name, directive->names.at[0]) == 0) k.tensor = kernel->tensors.at[i];
-  for (uint32_t i = 0; i < entry->axes.count; i++)
-    if (strcmp(list_at(&entry->axes, struct ir_axis, i)->var->label, directive->axes.at[0]) == 0) k.at = entry->axes.at[i];
+  if (k.tensor) k.at = find_at(&k);
   if (!k.tensor || !k.at) {
     diag_error(context->diag, ERROR_UNKNOWN_AXIS, *list_at(&directive->axis_places, struct range, 0), "no axis is named '%s'", (const char *)directive->axes.at[0]);
     return false;
@@ -232,6 +273,7 @@ bool schedule_registers(struct pass_context *context, struct ir_kernel *kernel, 
     struct list own = own_axes(&k, stage), serial = serial_axes(&k, &own);
     if (find.load && !bound_axes(&k, stage, &serial)) return false;
   }
+  if (!find_lets(&k, first, load)) return false;
   struct list serial = serial_axes(&k, &pieces);
   make_array(&k, &serial);
   struct ir_stage *fill = make_stage(&k, first, load);

@@ -279,6 +279,11 @@ void sim_decode_setp(struct sim_decoder *decoder) {
   }
 }
 
+bool sim_is_plain_test(const struct sim_op *op) {
+  return op->run == setp && (op->sub == EQ || op->sub == NE) && !op->rounding && !op->immediate &&
+         sim_type_bits((enum sim_type)op->from) == 32 && sim_type_kind((enum sim_type)op->from) != SIM_KIND_F;
+}
+
 void sim_decode_set(struct sim_decoder *decoder) {
   struct sim_op *op = decoder->op;
   take_comparison(decoder);

@@ -415,6 +415,35 @@ static void mark_leaders(struct sim_decoder *decoder) {
   }
 }
 
+static bool writes(const struct sim_op *op, int32_t slot) { return op->d == slot || op->e == slot; }
+
+// Compilers write `x != 0 || y != 0` as `(x | y) != 0`: the test is told of x and y, either of which decides it. They must be what they were,
+// in the same straight run of plain instructions.
+static void join_tests(struct sim_module *module, const struct sim_function *function) {
+  enum { FARTHEST = 64 };
+  for (size_t i = module->op_count; i-- > function->start;) {
+    struct sim_op *test = &module->ops[i];
+    if (test->kind != SIM_OP_ALU || !sim_is_plain_test(test)) continue;
+    size_t at = i;
+    bool is_straight = true;
+    while (is_straight && at > function->start && i - at < FARTHEST && !writes(&module->ops[at - 1], test->a)) {
+      is_straight = !module->ops[at].is_leader;
+      at--;
+      is_straight &= module->ops[at].kind <= SIM_OP_RUN && module->ops[at].vector <= 1;
+    }
+    if (!is_straight || at == function->start || i - at == FARTHEST || module->ops[at].is_leader) continue;
+    const struct sim_op *both = &module->ops[at - 1];
+    bool is_or = both->absorbs == SIM_ABSORBS_ONES && both->guard == SIM_NO_GUARD && both->type != SIM_PRED &&
+                 sim_type_bits((enum sim_type)both->type) == 32;
+    for (size_t k = at - 1; k < i && is_or; k++)
+      is_or = !writes(&module->ops[k], both->a) && !writes(&module->ops[k], both->b);
+    if (!is_or) continue;
+    test->absorbs = SIM_ABSORBS_EITHER;
+    test->c = both->a;
+    test->f = both->b;
+  }
+}
+
 static void reset_function(struct sim_decoder *decoder) {
   for (size_t i = 0; i < decoder->local.count; i++) free(decoder->local.symbols[i].slots);
   decoder->local.count = 0;
@@ -470,6 +499,7 @@ static void decode_function(struct sim_decoder *decoder, const struct ptx_functi
   op->line = module->op_count > 1 ? module->ops[module->op_count - 2].line : function->place.line;
   op->opcode = (uint16_t)(find_opcode("ret") - sim_opcodes);
   mark_leaders(decoder);
+  join_tests(module, out);
   out->end = (uint32_t)module->op_count;
   out->local_bytes = (out->local_bytes + 15) & ~15u;
   if (!sim_joins(module, out)) sim_fail(decoder, "out of memory");

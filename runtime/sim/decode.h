@@ -162,6 +162,9 @@ void sim_run_copy_wait(struct sim_warp *warp, const struct sim_op *op, uint32_t 
 // Post-dominators: fills op->join of the conditional branches of a function. cfg.c.
 bool sim_joins(struct sim_module *module, const struct sim_function *function);
 
+// Whether an instruction is setp.eq or .ne of integers of 32 bits and nothing else.
+bool sim_is_plain_test(const struct sim_op *op);
+
 // One for each row of opcode.def.
 #define SIM_OPCODE(name, decode, class_) void decode(struct sim_decoder *decoder);
 #include "runtime/sim/opcode.def"

@@ -83,8 +83,9 @@ enum sim_op_kind {
   SIM_OP_TRAP,
 };
 
-// Operations of which one operand can decide the result alone, so that the other's poison does not reach it.
-enum { SIM_ABSORBS_NOTHING, SIM_ABSORBS_ZERO, SIM_ABSORBS_ONES };
+// Operations of which one operand can decide the result alone, so that the other's poison does not reach it. A test of c | f against zero is
+// decided by either where it is not zero.
+enum { SIM_ABSORBS_NOTHING, SIM_ABSORBS_ZERO, SIM_ABSORBS_ONES, SIM_ABSORBS_EITHER };
 
 // Forms of a block barrier, in op->sub.
 enum { SIM_BAR_SYNC, SIM_BAR_ARRIVE, SIM_BAR_POPC, SIM_BAR_AND, SIM_BAR_OR };

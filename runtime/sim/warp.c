@@ -184,8 +184,19 @@ static void branch_index(struct sim_warp *warp, struct sim_split *split, const s
   split->pc = (uint32_t)targets[index];
 }
 
+// Lanes in which c | f is not zero, whatever the other of them holds, and is compared with zero.
+static uint32_t lanes_not_zero(const struct sim_warp *warp, const struct sim_op *op) {
+  uint32_t clean_c = ~*sim_poison(warp, op->c), clean_f = ~*sim_poison(warp, op->f), decided = 0;
+  const sim_u32 *b = sim_r32(warp, op->b), *c = sim_r32(warp, op->c), *f = sim_r32(warp, op->f);
+  SIM_EACH_BIT(*sim_poison(warp, op->a) & ~*sim_poison(warp, op->b), l) {
+    if (b[l] == 0 && ((clean_c >> l & 1 && c[l]) || (clean_f >> l & 1 && f[l]))) decided |= 1u << l;
+  }
+  return decided;
+}
+
 // Lanes whose result a clean operand decides alone, before the operation runs: x and 0, x or ones.
 static uint32_t decided_lanes(const struct sim_warp *warp, const struct sim_op *op) {
+  if (op->absorbs == SIM_ABSORBS_EITHER) return lanes_not_zero(warp, op);
   uint32_t poison_a = *sim_poison(warp, op->a), poison_b = *sim_poison(warp, op->b), decided = 0;
   if (!(poison_a ^ poison_b)) return 0;
   bool is_and = op->absorbs == SIM_ABSORBS_ZERO;
