@@ -163,6 +163,15 @@ static void check_wide(struct check *check, const struct ir_stmt *stmt) {
     refuse(check, stmt->range, "a wide access of %u elements of '%s'", count, stmt->mem->name);
 }
 
+// Machines copy 4, 8 or 16 bytes asynchronously, from sm_80 on.
+static void check_copy(struct check *check, const struct ir_stmt *stmt) {
+  uint32_t bytes = stmt->count * type_bytes(stmt->mem->type);
+  if (bytes != 4 && bytes != 8 && bytes != 16)
+    refuse(check, stmt->range, "an asynchronous copy of %u bytes to '%s'", bytes, stmt->mem->name);
+  else if (check->context->options->target->sm < 80)
+    refuse(check, stmt->range, "asynchronous copies need sm_80 or newer");
+}
+
 static void check_block(struct check *check, const struct list *block) {
   for (uint32_t i = 0; i < block->count && check->ok; i++) {
     const struct ir_stmt *stmt = list_at(block, struct ir_stmt, i);
@@ -174,6 +183,7 @@ static void check_block(struct check *check, const struct list *block) {
     if (stmt->lo) check_expr(check, stmt->lo);
     if (stmt->hi) check_expr(check, stmt->hi);
     if (stmt->kind == IR_LOAD_WIDE || stmt->kind == IR_STORE_WIDE) check_wide(check, stmt);
+    if (stmt->kind == IR_COPY) check_copy(check, stmt);
     for (uint32_t k = 0; k < stmt->indices.count; k++)
       check_expr(check, list_at(&stmt->indices, struct ir_expr, k));
     for (uint32_t k = 0; k < stmt->inputs.count; k++)

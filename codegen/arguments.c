@@ -45,7 +45,7 @@ static void use_block(struct uses *uses, const struct list *block) {
     if (stmt->hi) use_expr(uses, stmt->hi);
     for (uint32_t k = 0; k < stmt->inputs.count; k++)
       use_expr(uses, list_at(&stmt->inputs, struct ir_expr, k));
-    if (stmt->kind == IR_STORE || stmt->kind == IR_STORE_WIDE || stmt->kind == IR_LOAD_WIDE || stmt->kind == IR_ATOMIC) {
+    if (stmt->kind == IR_STORE || stmt->kind == IR_STORE_WIDE || stmt->kind == IR_LOAD_WIDE || stmt->kind == IR_ATOMIC || stmt->kind == IR_COPY) {
       add(uses, &uses->mems, stmt->mem);
       if (stmt->kind != IR_LOAD_WIDE) add(uses, &uses->stored, stmt->mem);
       if (!stmt->is_flat) use_strides(uses, stmt->mem);

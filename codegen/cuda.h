@@ -105,6 +105,8 @@ void cuda_bitcast(struct cuda *cg, const struct ir_expr *e, enum cuda_place plac
 bool cuda_has_hint(const struct cuda *cg, const struct ir_mem *mem);
 const char *cuda_hinted_load(struct cuda *cg, const struct ir_mem *mem, bool is_constant, const char *type, uint32_t bytes);
 const char *cuda_hinted_store(struct cuda *cg, const struct ir_mem *mem, const char *type, uint32_t bytes);
+// The function that copies so many bytes of `source` to shared memory asynchronously: void *to, const void *from.
+const char *cuda_copy(struct cuda *cg, const struct ir_mem *source, uint32_t bytes);
 const char *cuda_helper(struct cuda *cg, enum cuda_helper helper);
 // "int"; in memory a bool is "unsigned char".
 const char *cuda_type(enum type type);

@@ -1,4 +1,4 @@
-// Accesses with cache hints in CUDA: device functions of inline assembly, one a hint, type and direction, printed where used.
+// Accesses with cache hints, and asynchronous copies, in CUDA: device functions of inline assembly, one a hint, type and direction, printed where used.
 #include "codegen/cuda.h"
 #include "codegen/program.h"
 
@@ -75,5 +75,22 @@ const char *cuda_hinted_store(struct cuda *cg, const struct ir_mem *mem, const c
                                   "  union {\n    %s x;\n    unsigned r[%u];\n  } u;\n  u.%s = x;\n"
                                   "  asm volatile(\"%s\" : : \"l\"(__cvta_generic_to_global(p)), %s : \"memory\");\n}\n",
                                   name, type, type, type, bytes < 4 ? 1 : bytes / 4, bytes < 4 ? "r[0]" : "x", code, ins);
+  return add(cg, name, text);
+}
+
+const char *cuda_copy(struct cuda *cg, const struct ir_mem *source, uint32_t bytes) {
+  struct arena *arena = cg->context->arena;
+  enum cache_hint hint = ir_hint_of(cg->entry, source);
+  bool has_policy = is_policy(hint) && cuda_has_hint(cg, source);
+  const char *kept = !has_policy ? "" : hint == CACHE_EVICT_FIRST ? "evict_first" : "evict_last";
+  const char *name = arena_printf(arena, "red_copy_%u%s%s", bytes, has_policy ? "_" : "", kept);
+  const char *policy = has_policy ? arena_printf(arena, "{ .reg .b64 q; createpolicy.fractional.L2::%s.b64 q, 1.0; ", kept) : "";
+  const char *code = arena_printf(arena, "%scp.async.%s.shared.global%s [%%0], [%%1], %u%s;%s", policy, bytes == 16 ? "cg" : "ca", has_policy ? ".L2::cache_hint" : "", bytes,
+                                  has_policy ? ", q" : "", has_policy ? " }" : "");
+  const char *text = arena_printf(arena,
+                                  "// The %u bytes are there behind the thread's next wait.\n"
+                                  "static __device__ __forceinline__ void %s(void *to, const void *from) {\n"
+                                  "  asm volatile(\"%s\" : : \"r\"((unsigned)__cvta_generic_to_shared(to)), \"l\"(__cvta_generic_to_global(from)) : \"memory\");\n}\n",
+                                  bytes, name, code);
   return add(cg, name, text);
 }

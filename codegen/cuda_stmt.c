@@ -258,6 +258,24 @@ static void atomic(struct cuda *cg, const struct ir_stmt *stmt) {
   cuda_line_end(cg);
 }
 
+static void copy(struct cuda *cg, const struct ir_stmt *stmt) {
+  const struct ir_expr *source = stmt->value;
+  const struct cuda_object *to = cuda_object(cg, stmt->mem), *from = cuda_object(cg, source->mem);
+  if (!to->is_loaded) return; // an array that nothing reads is not declared
+  text_printf(&cg->line, "%s(&%s[", cuda_copy(cg, source->mem, stmt->count * type_bytes(stmt->mem->type)), to->name);
+  cuda_offset(cg, codegen_offset(cg->context->arena, cg->entry, stmt->mem, (struct ir_expr **)stmt->indices.at, stmt->indices.count, stmt->is_flat));
+  text_printf(&cg->line, "], &%s[", from->name);
+  cuda_offset(cg, codegen_offset(cg->context->arena, cg->entry, source->mem, source->args, source->count, source->op == OP_LOAD_FLAT));
+  put(cg, "]);");
+  cuda_line_end(cg);
+}
+
+static void copy_order(struct cuda *cg, const struct ir_stmt *stmt) {
+  const char *what = stmt->kind == IR_COPY_COMMIT ? "commit_group" : stmt->count ? arena_printf(cg->context->arena, "wait_group %u", stmt->count) : "wait_all";
+  text_printf(&cg->line, "asm volatile(\"cp.async.%s;\" : : : \"memory\");", what);
+  cuda_line_end(cg);
+}
+
 // Whether an expression may have another value in a later iteration.
 static bool may_change(const struct ir_expr *e) {
   if ((e->op == OP_VAR && e->var->kind == VAR_MUTABLE) || e->op == OP_LOAD || e->op == OP_LOAD_FLAT)
@@ -330,6 +348,9 @@ static void statement(struct cuda *cg, const struct ir_stmt *stmt) {
   case IR_LOAD_WIDE: load_wide(cg, stmt); break;
   case IR_STORE_WIDE: store_wide(cg, stmt); break;
   case IR_ATOMIC: atomic(cg, stmt); break;
+  case IR_COPY: copy(cg, stmt); break;
+  case IR_COPY_COMMIT:
+  case IR_COPY_WAIT: copy_order(cg, stmt); break;
   case IR_FENCE:
     put(cg, "__threadfence();");
     cuda_line_end(cg);

@@ -282,11 +282,11 @@ static void build_store(struct nvptx *cg, const struct ir_stmt *stmt) {
   nvptx_store(cg, stmt->mem, nvptx_offset(cg, offset), value, stmt->range);
 }
 
-// --- Fences and atomics: inline assembly, since LLVM 19 aborts on fences and prints every order as relaxed ---
+// --- Fences, atomics and asynchronous copies: inline assembly, since LLVM 19 aborts on fences, prints every order as relaxed and gives copies no hints ---
 
 static LLVMValueRef build_asm(struct nvptx *cg, LLVMTypeRef result, const char *text, const char *constraints,
                               LLVMValueRef *operands, uint32_t count) {
-  LLVMTypeRef types[2];
+  LLVMTypeRef types[3];
   for (uint32_t i = 0; i < count; i++) types[i] = LLVMTypeOf(operands[i]);
   LLVMTypeRef type = LLVMFunctionType(result, types, count, false);
   LLVMValueRef code = LLVMGetInlineAsm(type, (char *)text, strlen(text), (char *)constraints, strlen(constraints), true,
@@ -328,6 +328,26 @@ static void build_atomic(struct nvptx *cg, const struct ir_stmt *stmt) {
   if (has_result) nvptx_define(cg, stmt->results.at[0], old);
 }
 
+// 16 bytes go past the first level of caches, which shared memory makes needless.
+static void build_copy(struct nvptx *cg, const struct ir_stmt *stmt) {
+  const struct ir_expr *source = stmt->value;
+  const struct nvptx_object *to = find_object(cg, stmt->mem, stmt->range), *from = find_object(cg, source->mem, source->range);
+  if (!to || !from) return;
+  const struct ir_expr *offset = codegen_offset(cg->context->arena, cg->entry, source->mem, source->args, source->count, source->op == OP_LOAD_FLAT);
+  LLVMValueRef target = wide_place(cg, to, stmt), place = element(cg, from, nvptx_offset(cg, offset));
+  uint32_t bytes = stmt->count * type_bytes(stmt->mem->type);
+  LLVMValueRef operands[3] = {LLVMBuildPtrToInt(cg->builder, target, LLVMInt32TypeInContext(cg->llvm), ""),
+                              LLVMBuildPtrToInt(cg->builder, place, LLVMInt64TypeInContext(cg->llvm), ""), from->policy};
+  bool has_policy = from->policy != NULL;
+  const char *text = arena_printf(cg->context->arena, "cp.async.%s.shared.global%s [$0], [$1], %u%s;", bytes == 16 ? "cg" : "ca", has_policy ? ".L2::cache_hint" : "", bytes,
+                                  has_policy ? ", $2" : "");
+  build_asm(cg, LLVMVoidTypeInContext(cg->llvm), text, has_policy ? "r,l,l,~{memory}" : "r,l,~{memory}", operands, has_policy ? 3 : 2);
+}
+
+static void build_copy_wait(struct nvptx *cg, uint32_t groups) {
+  build_order(cg, groups ? arena_printf(cg->context->arena, "cp.async.wait_group %u;", groups) : "cp.async.wait_all;");
+}
+
 static void build_stmt(struct nvptx *cg, const struct ir_stmt *stmt) {
   nvptx_memo_clear(cg);
   nvptx_debug_at(cg, stmt->range);
@@ -352,6 +372,9 @@ static void build_stmt(struct nvptx *cg, const struct ir_stmt *stmt) {
   case IR_LOAD_WIDE: build_load_wide(cg, stmt); break;
   case IR_STORE_WIDE: build_store_wide(cg, stmt); break;
   case IR_ATOMIC: build_atomic(cg, stmt); break;
+  case IR_COPY: build_copy(cg, stmt); break;
+  case IR_COPY_COMMIT: build_order(cg, "cp.async.commit_group;"); break;
+  case IR_COPY_WAIT: build_copy_wait(cg, stmt->count); break;
   case IR_FENCE: build_order(cg, "fence.acq_rel.gpu;"); break;
   case IR_GRID_WAIT: build_order(cg, "griddepcontrol.wait;"); break;
   case IR_GRID_READY: build_order(cg, "griddepcontrol.launch_dependents;"); break;

@@ -138,8 +138,11 @@ enum ir_stmt_kind {
   IR_FENCE,      // what this thread did, and what it saw, is before what it does next, for all threads of the device
   IR_GRID_WAIT,  // the launch before has ended, all that it wrote is seen; at once where launches do not overlap
   IR_GRID_READY, // the launch behind may begin once every block has come here
+  IR_COPY,        // `count` neighbours of mem, shared, from indices on, become those of a tensor from `value`, a load, on; some time before a COPY_WAIT
+  IR_COPY_COMMIT, // the thread's copies since the last one are a group
+  IR_COPY_WAIT,   // all of the thread's groups but the last `count` have landed; 0: all of its copies
 };
-enum { IR_STMT_KINDS = IR_GRID_READY + 1 };
+enum { IR_STMT_KINDS = IR_COPY_WAIT + 1 };
 // unroll of a loop that is a vector: its copies' accesses are joined by pass `widen`.
 enum { UNROLL_VECTOR = 1u << 30 };
 
@@ -155,9 +158,9 @@ struct ir_stmt {
   enum ir_stmt_kind kind;
   struct range range;
   struct ir_var *var;
-  struct ir_expr *value; // LET VAR SET STORE ATOMIC; IF: condition; SYNCWARP: mask
-  struct ir_mem *mem;    // STORE, LOAD_WIDE, STORE_WIDE, ATOMIC
-  struct list indices;   // STORE, LOAD_WIDE, STORE_WIDE, ATOMIC: struct ir_expr
+  struct ir_expr *value; // LET VAR SET STORE ATOMIC; IF: condition; SYNCWARP: mask; COPY: a load of the first element
+  struct ir_mem *mem;    // STORE, LOAD_WIDE, STORE_WIDE, ATOMIC, COPY
+  struct list indices;   // STORE, LOAD_WIDE, STORE_WIDE, ATOMIC, COPY: struct ir_expr
   bool is_flat;          // the same: one flat offset in elements
   struct ir_expr *lo, *hi; // FOR
   uint32_t unroll;         // FOR: 0 as the backend likes, 1 never, UINT32_MAX whole, else the factor
@@ -165,6 +168,7 @@ struct ir_stmt {
   struct ir_reducer *reducer;  // ALLREDUCE
   struct list results;         // ALLREDUCE, LOAD_WIDE, ATOMIC: struct ir_var, LET
   enum ir_atomic atomic;       // ATOMIC
+  uint32_t count;              // COPY, COPY_WAIT
   struct list inputs;          // ALLREDUCE (components of one or several tuples), STORE_WIDE: struct ir_expr
   uint32_t thread_axes;        // ALLREDUCE: reduced ones, bit 0 x, 1 y, 2 z
   bool result_in_all;          // ALLREDUCE: else only threads whose reduced coordinates are all 0 use it
@@ -230,6 +234,7 @@ struct ir_stage {
   struct ir_expr *value;
   bool is_atomic;        // STAGE_STORE: mem[indices] is changed by `value`
   enum ir_atomic atomic;
+  bool is_async;         // STAGE_STORE: the load that is its value goes to shared memory by asynchronous copies
   uint32_t block_axes; // STAGE_ARRIVE: bit 0 x, 1 y, 2 z
 };
 
@@ -243,7 +248,8 @@ enum ir_directive_kind { DIRECTIVE_SPLIT_BY, DIRECTIVE_SPLIT_INTO, DIRECTIVE_FUS
                          // along which a unit lies; numbers: enum ir_shared_number
                          DIRECTIVE_SHARED,
                          DIRECTIVE_COUNT };
-enum ir_shared_number { SHARED_UNIT, SHARED_PAD, SHARED_BITS, SHARED_BASE, SHARED_SHIFT, SHARED_NUMBERS };
+// ASYNC: 1 where copies are asynchronous.
+enum ir_shared_number { SHARED_UNIT, SHARED_PAD, SHARED_BITS, SHARED_BASE, SHARED_SHIFT, SHARED_ASYNC, SHARED_NUMBERS };
 // A directive that pass `schedule` has yet to apply; factors are resolved to index expressions over sizes.
 struct ir_directive {
   enum ir_directive_kind kind;

@@ -181,6 +181,15 @@ static void print_atomic(struct printer *p, const struct ir_stmt *s) {
   print_expr(p, s->value);
 }
 
+// `copy_async 4 S[i] = load(A, j)`
+static void print_copy(struct printer *p, const struct ir_stmt *s) {
+  text_printf(p->out, s->is_flat ? "copy_async_flat %u " : "copy_async %u ", s->count);
+  print_name(p, s->mem ? s->mem->name : NULL);
+  print_exprs(p, &s->indices, "[]");
+  text_puts(p->out, " = ");
+  print_expr(p, s->value);
+}
+
 static void print_stmt(struct printer *p, const struct ir_stmt *s) {
   begin_line(p);
   switch (s->kind) {
@@ -207,6 +216,9 @@ static void print_stmt(struct printer *p, const struct ir_stmt *s) {
   case IR_FENCE: text_puts(p->out, "fence"); break;
   case IR_GRID_WAIT: text_puts(p->out, "grid_wait"); break;
   case IR_GRID_READY: text_puts(p->out, "grid_ready"); break;
+  case IR_COPY: print_copy(p, s); break;
+  case IR_COPY_COMMIT: text_puts(p->out, "copy_commit"); break;
+  case IR_COPY_WAIT: text_printf(p->out, "copy_wait %u", s->count); break;
   }
   print_range(p, s->range);
   text_puts(p->out, "\n");
@@ -407,6 +419,7 @@ static void print_stage(struct printer *p, const struct ir_stage *stage) {
       text_puts(p->out, " by ");
       print_expr(p, stage->value);
     } else {
+      if (stage->is_async) text_puts(p->out, "async ");
       print_store(p, stage->mem, &stage->indices, false, stage->value);
     }
     text_puts(p->out, "\n");

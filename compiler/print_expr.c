@@ -29,6 +29,9 @@ const char *const ir_stmt_names[] = {
     [IR_FENCE] = "fence",
     [IR_GRID_WAIT] = "grid_wait",
     [IR_GRID_READY] = "grid_ready",
+    [IR_COPY] = "copy_async",
+    [IR_COPY_COMMIT] = "copy_commit",
+    [IR_COPY_WAIT] = "copy_wait",
 };
 const char *const ir_atomic_names[] = {
     [ATOMIC_ADD] = "add", [ATOMIC_MIN] = "min", [ATOMIC_MAX] = "max", [ATOMIC_AND] = "and",

@@ -217,6 +217,11 @@ static void read_atomic(struct reader *r, struct ir_stmt *s) {
   }
 }
 
+static void read_copy(struct reader *r, struct ir_stmt *s) {
+  s->count = read_uint(r, "how many elements are copied");
+  read_store(r, &s->mem, &s->indices, &s->value);
+}
+
 static struct ir_stmt *read_stmt(struct reader *r) {
   struct ir_stmt *s = ir_stmt(r->arena, IR_BARRIER, (struct range){0});
   uint32_t kind = 0;
@@ -232,6 +237,9 @@ static struct ir_stmt *read_stmt(struct reader *r) {
   } else if (read_accept_word(r, "atomic_flat")) {
     s->is_flat = true;
     kind = IR_ATOMIC;
+  } else if (read_accept_word(r, "copy_async_flat")) {
+    s->is_flat = true;
+    kind = IR_COPY;
   } else {
     kind = read_choice(r, ir_stmt_names, IR_STMT_KINDS, "a statement");
   }
@@ -249,6 +257,9 @@ static struct ir_stmt *read_stmt(struct reader *r) {
   case IR_LOAD_WIDE:
   case IR_STORE_WIDE: read_wide(r, s); return s;
   case IR_ATOMIC: read_atomic(r, s); return s;
+  case IR_COPY: read_copy(r, s); break;
+  case IR_COPY_WAIT: s->count = read_uint(r, "how many groups may be under way"); break;
+  case IR_COPY_COMMIT:
   case IR_FENCE:
   case IR_GRID_WAIT:
   case IR_GRID_READY: break;

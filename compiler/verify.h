@@ -69,6 +69,8 @@ void verify_matching(struct verifier *v, const struct list *exprs, const struct 
 
 // ---- verify_stmt.c, verify_entry.c
 void verify_let(struct verifier *v, const struct ir_stmt *s, enum place place, bool may_repeat);
+// Whether a shared object may be filled from the load by an asynchronous copy.
+void verify_copy(struct verifier *v, const struct ir_mem *mem, const struct ir_expr *value);
 void verify_store(struct verifier *v, const struct ir_mem *mem, const struct list *indices, bool is_flat,
                   const struct ir_expr *value, enum place place);
 void verify_body(struct verifier *v, const struct list *block);

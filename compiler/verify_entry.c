@@ -130,6 +130,7 @@ static void check_stage(struct verifier *v, const struct ir_stage *stage) {
     check_arrive(v, stage);
   else
     verify_store(v, stage->mem, &stage->indices, false, stage->value, PLACE_STAGE);
+  if (stage->kind == STAGE_STORE && stage->is_async) verify_copy(v, stage->mem, stage->value);
   verify_leave_scope(v, outside);
   for (uint32_t i = 0; stage->kind == STAGE_REDUCE && i < stage->results.count; i++) {
     const struct ir_var *result = list_at(&stage->results, struct ir_var, i);

@@ -156,6 +156,25 @@ static void check_atomic(struct verifier *v, const struct ir_stmt *s) {
   }
 }
 
+void verify_copy(struct verifier *v, const struct ir_mem *mem, const struct ir_expr *value) {
+  if (!mem || mem->space != SPACE_SHARED)
+    verify_fault(v, v->range, "an asynchronous copy goes to shared memory");
+  else if (!value || (value->op != OP_LOAD && value->op != OP_LOAD_FLAT) || !value->mem || value->mem->space != SPACE_GLOBAL || value->mem->is_output ||
+           value->mem->workspace || value->type != mem->type)
+    verify_fault(v, v->range, "an asynchronous copy takes elements of an input, of the type of '%s'", mem->name);
+}
+
+// Behind pass `index` a copy has the 4, 8 or 16 bytes that machines copy.
+static void check_copy(struct verifier *v, const struct ir_stmt *s) {
+  verify_store(v, s->mem, &s->indices, s->is_flat, s->value, PLACE_PROGRAM);
+  verify_copy(v, s->mem, s->value);
+  uint64_t bytes = s->mem ? (uint64_t)s->count * type_bytes(s->mem->type) : 4;
+  if (bytes < (s->is_flat ? 4 : 1) || (bytes & (bytes - 1)) || bytes > 16)
+    verify_fault(v, v->range, "an asynchronous copy of %u elements of type %s", s->count, type_name(s->mem->type));
+  if (s->value->op == (s->is_flat ? OP_LOAD : OP_LOAD_FLAT))
+    verify_fault(v, v->range, "an asynchronous copy has one offset or one index a dimension on both sides");
+}
+
 static void check_stmt(struct verifier *v, const struct ir_stmt *s) {
   bool has_var = s->kind == IR_LET || s->kind == IR_VAR || s->kind == IR_SET || s->kind == IR_FOR;
   if (has_var && !s->var) {
@@ -183,6 +202,11 @@ static void check_stmt(struct verifier *v, const struct ir_stmt *s) {
   case IR_LOAD_WIDE:
   case IR_STORE_WIDE: check_wide(v, s); return;
   case IR_ATOMIC: check_atomic(v, s); return;
+  case IR_COPY: check_copy(v, s); return;
+  case IR_COPY_WAIT:
+    if (s->count > 1024) verify_fault(v, v->range, "a wait for all but %u groups", s->count);
+    return;
+  case IR_COPY_COMMIT:
   case IR_FENCE:
   case IR_GRID_WAIT:
   case IR_GRID_READY: return;

@@ -72,7 +72,7 @@ static bool find(const struct ir_entry *entry, const struct list *block, uint32_
     case IR_STORE_WIDE:
     case IR_BARRIER:
     case IR_SYNCWARP:
-    case IR_FENCE: case IR_GRID_WAIT: case IR_GRID_READY: break;
+    case IR_FENCE: case IR_GRID_WAIT: case IR_GRID_READY: case IR_COPY: case IR_COPY_COMMIT: case IR_COPY_WAIT: break;
     }
     for (uint32_t k = 0; k < stmt->results.count; k++) changed |= mark(stmt->results.at[k], axes);
     changed |= find(entry, &stmt->body, inside);

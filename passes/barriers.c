@@ -13,7 +13,8 @@
 // order. The proof of prove.h names two accesses that nothing orders: a block barrier goes in front of the
 // second, outside the conditions that only some threads meet. Then, from the last to the first, a barrier
 // goes where the program is proved without it; one that alone orders two accesses is not tried. Where memory
-// of the device is stored to and read elsewhere in the same entry, all stay: nothing is proved about it.
+// of the device is stored to and read elsewhere in the same entry, all stay: nothing is proved about it. A wait for asynchronous copies goes
+// where no copy stands between it and the wait before.
 // Faults that no barrier mends are left to pass `prove`. Costs a proof, and one for each barrier placed or
 // tried.
 #include "passes/prove.h"
@@ -142,9 +143,37 @@ static void drop_needless(struct pass_context *context, struct ir_kernel *kernel
   }
 }
 
+// --- Waits -------------------------------------------------------------------------------------------
+
+static bool makes_copies(const struct ir_stmt *stmt) {
+  if (stmt->kind == IR_COPY || stmt->kind == IR_COPY_COMMIT) return true;
+  for (uint32_t i = 0; i < stmt->body.count; i++)
+    if (makes_copies(stmt->body.at[i])) return true;
+  for (uint32_t i = 0; i < stmt->otherwise.count; i++)
+    if (makes_copies(stmt->otherwise.at[i])) return true;
+  return false;
+}
+
+static void drop_repeated_waits(struct list *block) {
+  bool has_waited = false; // for all copies, and made none since
+  for (uint32_t i = 0; i < block->count;) {
+    struct ir_stmt *stmt = block->at[i];
+    drop_repeated_waits(&stmt->body);
+    drop_repeated_waits(&stmt->otherwise);
+    if (stmt->kind == IR_COPY_WAIT && has_waited) {
+      list_remove(block, i);
+      continue;
+    }
+    if (stmt->kind == IR_COPY_WAIT && stmt->count == 0) has_waited = true;
+    if (makes_copies(stmt)) has_waited = false;
+    i++;
+  }
+}
+
 bool pass_barriers(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
   struct proof proof;
   if (!has_shared_memory(entry) && !has_barrier(&entry->body)) return true;
+  drop_repeated_waits(&entry->body);
   if (!place_missing(context, kernel, entry, &proof)) return false;
   if (proof.faults.count == 0 && !uses_device_memory(entry)) drop_needless(context, kernel, entry, &proof);
   return true;

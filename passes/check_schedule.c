@@ -223,7 +223,8 @@ static bool add_number(struct checker *c, struct ir_directive *directive, const 
 
 static bool check_stage_shared(struct checker *c, const struct ast_directive *source, struct ir_mem *tensor) {
   if (source->depth) return unsupported(c, source, "depth");
-  if (source->by.text && strcmp(source->by.text, "copy") != 0) return unsupported(c, source, arena_printf(c->arena, "by %s", source->by.text));
+  bool is_async = source->by.text && strcmp(source->by.text, "cp_async") == 0;
+  if (source->by.text && !is_async && strcmp(source->by.text, "copy") != 0) return unsupported(c, source, arena_printf(c->arena, "by %s", source->by.text));
   struct ir_directive *directive = add_directive(c, DIRECTIVE_SHARED, source);
   add_axis(c, directive, source->at.stage.text, source->at.axis.text, source->at.range);
   if (source->along.axis.text) add_axis(c, directive, source->along.stage.text, source->along.axis.text, source->along.range);
@@ -234,7 +235,7 @@ static bool check_stage_shared(struct checker *c, const struct ast_directive *so
   bool good = add_number(c, directive, source->unit, 1) && add_number(c, directive, source->pad, 0);
   for (uint32_t i = 0; i < 3; i++)
     good = good && add_number(c, directive, i < source->swizzle.count ? list_at(&source->swizzle, struct ast_expr, i) : NULL, 0);
-  return good;
+  return good && add_number(c, directive, NULL, is_async);
 }
 
 static bool check_directive(struct checker *c, const struct ast_directive *source) {

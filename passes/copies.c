@@ -55,8 +55,21 @@ static bool refuse(struct pass_context *context, const struct ir_stage *fill, co
   return false;
 }
 
+// Machines copy 4 bytes and more asynchronously: narrower elements several at once.
+static bool check_async(struct pass_context *context, const struct ir_stage *fill) {
+  enum { LEAST = 4 };
+  uint32_t bytes = type_bytes(fill->mem->type);
+  for (uint32_t i = 0; i < fill->axes.count; i++)
+    if (list_at(&fill->axes, struct ir_stage_axis, i)->axis->bind == BIND_VECTOR) return true;
+  if (!fill->is_async || bytes >= LEAST) return true;
+  diag_error(context->diag, ERROR_DIRECTIVE, fill->range, "'by cp_async' copies 4, 8 or 16 bytes at once, and an element of '%s' has %u", fill->label, bytes);
+  diag_note(context->diag, (struct range){0}, "vectorize an axis of '%s' along which %u or more elements are neighbours in both memories", fill->label, LEAST / bytes);
+  return false;
+}
+
 static bool check_fill(struct pass_context *context, const struct ir_entry *entry, uint32_t place) {
   const struct ir_stage *fill = entry->stages.at[place];
+  if (!check_async(context, fill)) return false;
   uint32_t last = place, loops = UINT32_MAX;
   for (uint32_t n = place + 1; n < entry->stages.count; n++)
     if (reads(entry->stages.at[n], fill->mem)) last = n;

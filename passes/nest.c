@@ -178,7 +178,8 @@ static void emit_leaf(struct nest *n, struct work *w, struct list *out) {
     return;
   }
   nest_begin_lets(n, w, body);
-  struct ir_stmt *store = ir_stmt(n->arena, stage->is_atomic ? IR_ATOMIC : IR_STORE, stage->range);
+  struct ir_stmt *store = ir_stmt(n->arena, stage->is_atomic ? IR_ATOMIC : stage->is_async ? IR_COPY : IR_STORE, stage->range);
+  store->count = stage->is_async;
   store->atomic = stage->atomic;
   store->mem = stage->mem;
   for (uint32_t i = 0; i < stage->indices.count; i++) list_push(n->arena, &store->indices, nest_here(n, stage->indices.at[i]));
@@ -191,20 +192,26 @@ static void emit_leaf(struct nest *n, struct work *w, struct list *out) {
 
 static bool is_copy(const struct ir_stage *stage) { return stage->kind == STAGE_STORE && stage->mem->space == SPACE_SHARED; }
 
-// Whether one of works[first_from..first_to) fills a copy that one of works[from..to) reads.
-static bool passes_copy(const struct list *works, uint32_t first_from, uint32_t first_to, uint32_t from, uint32_t to) {
+// Whether one of works[first_from..first_to) fills a copy, asynchronously where that is asked, that one of works[from..to) reads.
+static bool passes_some(const struct list *works, uint32_t first_from, uint32_t first_to, uint32_t from, uint32_t to, bool is_async) {
   for (uint32_t a = first_from; a < first_to; a++) {
     const struct ir_stage *fill = list_at(works, struct work, a)->stage;
-    for (uint32_t b = from; is_copy(fill) && b < to; b++)
+    for (uint32_t b = from; is_copy(fill) && (fill->is_async || !is_async) && b < to; b++)
       if (b != a && stage_find_load(list_at(works, struct work, b)->stage, fill->mem).load) return true;
   }
   return false;
 }
 
-// In front of what reads a copy, and of what fills one again in the next iteration of a loop around both.
+static bool passes_copy(const struct list *works, uint32_t first_from, uint32_t first_to, uint32_t from, uint32_t to) {
+  return passes_some(works, first_from, first_to, from, to, false);
+}
+
+// In front of what reads a copy, and of what fills one again in the next iteration of a loop around both. A thread's own asynchronous copies have
+// landed when it comes to the barrier.
 static void emit_barrier(struct nest *n, const struct list *works, uint32_t from, uint32_t to, uint32_t depth, struct list *out) {
   bool is_read = passes_copy(works, 0, from, from, to);
   bool is_filled_again = depth > 0 && passes_copy(works, from, to, to, works->count);
+  if (passes_some(works, 0, from, from, to, true)) list_push(n->arena, out, ir_stmt(n->arena, IR_COPY_WAIT, list_at(works, struct work, from)->stage->range));
   if (is_read || is_filled_again) list_push(n->arena, out, ir_stmt(n->arena, IR_BARRIER, list_at(works, struct work, from)->stage->range));
 }
 

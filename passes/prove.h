@@ -14,6 +14,7 @@ enum proof_kind {
   PROOF_BOUNDS,    // an index that may leave its object
   PROOF_RACE,      // two threads on one word of shared memory, one writing, nothing in between
   PROOF_UNWRITTEN, // a read of a word of shared memory that nothing wrote
+  PROOF_UNDER_WAY, // an access of a word to which an asynchronous copy is under way
   PROOF_LIMIT,     // too large to prove
 };
 

@@ -1,5 +1,6 @@
 // The parts of the proof engine. prove_value.c, prove_known.c and prove_operation.c: what is known of a value in every
 // thread; prove_evaluate.c: expressions; prove_collective.c: masks and shuffles; prove_memory.c: words of shared memory;
+// prove_copy.c: asynchronous copies to them;
 // prove_nodes.c: what statements are before they run; prove_run.c: statements.
 //
 // All threads run at once. A value is a uniform unknown (a symbol, numbered by its expression) plus a number
@@ -124,6 +125,15 @@ struct far_access {
   const struct node *node;
 };
 
+// An asynchronous copy that no wait has been seen for. Immutable, as the list is.
+struct copy {
+  struct copy *next;
+  const struct far_access *access; // its threads are those that still have it under way
+  uint32_t commits;                // surely seen since
+  const struct unknown *unknowns;  // in force where it was made
+  uint32_t unknown_count;
+};
+
 struct object {
   struct ir_mem *mem;
   int64_t size; // elements; -1: launch-time
@@ -138,6 +148,7 @@ struct memory {
   struct node *barrier;   // that ended `previous`; NULL: not one alone
   struct word **words;    // one an object; NULL: local or of launch-time size
   struct far_access *far; // latest first
+  struct copy *copies;    // under way, latest first
   uint32_t *order; // [thread][lane]: accesses of that lane before this time are ordered before the thread's;
                    // NULL: no SYNCWARP
 };
@@ -181,6 +192,7 @@ struct prover {
   struct object *objects;
   uint32_t object_count;
   struct memory memory;
+  enum { ORDER_BARRIERS, ORDER_OWN, ORDER_NONE } order; // what orders accesses, as find_meeting asks: barriers and their own thread, that alone, nothing
   uint32_t epochs, time;
   struct node *syncwarp; // the latest; NULL: none
   uint64_t work;                       // statements times threads
@@ -318,6 +330,20 @@ const struct av *memory_access(struct prover *p, struct ir_mem *mem, const struc
 void memory_keep(struct prover *p, struct ir_mem *mem, const struct av *index, uint32_t count, const struct av *value);
 const struct av *memory_kept(struct prover *p, struct ir_mem *mem, const struct av *index, uint32_t count, const struct av *value);
 void memory_barrier(struct prover *p);
+// An access of one object by the threads that are here, as a list of them is kept.
+struct far_access *memory_far(struct prover *p, uint32_t object, const struct av *index, bool is_write, uint32_t count);
+// A thread of `b` that may meet one of `a` on a word, with no order between as p->order says; PROVE_THREADS: none.
+uint32_t memory_meeting(struct prover *p, const struct far_access *a, const struct far_access *b);
+// The words that an asynchronous copy reaches are written now, by its threads.
+void memory_land(struct prover *p, const struct far_access *access);
+
+// prove_copy.c
+// An access of shared memory, beside the copies that are under way.
+void copies_meet(struct prover *p, uint32_t object, const struct av *index, bool is_write, uint32_t count);
+void prove_copy(struct prover *p, struct ir_stmt *stmt);
+void prove_copy_commit(struct prover *p);
+void prove_copy_wait(struct prover *p, uint32_t groups);
+struct copy *copies_merge(struct prover *p, struct copy *a, struct copy *b);
 void memory_syncwarp(struct prover *p, const uint32_t *masks);
 struct memory memory_copy(struct prover *p, const struct memory *m);
 void memory_merge(struct prover *p, struct memory *into, const struct memory *other);

@@ -54,6 +54,7 @@ static uint32_t object_of(const struct prover *p, const struct ir_mem *mem) {
 
 // Whether what thread `first` did at `time` is before what `second` does now.
 static bool is_ordered(const struct prover *p, uint32_t first, uint32_t time, uint32_t second) {
+  if (p->order != ORDER_BARRIERS) return p->order == ORDER_OWN && first == second;
   if (first == second) return true;
   return p->memory.order && first / 32 == second / 32 && time < p->memory.order[second * 32 + first % 32];
 }
@@ -136,8 +137,7 @@ static void touch(struct prover *p, uint32_t object, int64_t place, uint32_t t, 
 
 // --- Words known up to a symbol ----------------------------------------------------------------------
 
-static struct far_access *new_far(struct prover *p, uint32_t object, const struct av *index, bool is_write,
-                                  uint32_t count) {
+struct far_access *memory_far(struct prover *p, uint32_t object, const struct av *index, bool is_write, uint32_t count) {
   struct far_access *access = arena_new(p->scratch, struct far_access);
   *access = (struct far_access){.epoch = p->memory.epoch,
                                 .time = p->time,
@@ -168,7 +168,7 @@ static int64_t modulo(int64_t x, int64_t by) {
 
 // A thread of `b` that may meet another thread of `a` on a word, unordered; PROVE_THREADS: none. Equal
 // symbols: where the rest is equal; others: where it is equal modulo what divides both.
-static uint32_t find_meeting(struct prover *p, const struct far_access *a, const struct far_access *b) {
+uint32_t memory_meeting(struct prover *p, const struct far_access *a, const struct far_access *b) {
   bool is_any = a->index->is_varying || b->index->is_varying;
   int64_t by = 0;
   if (!is_any && a->index->base != b->index->base) {
@@ -219,14 +219,14 @@ static void meet_far(struct prover *p, const struct far_access *now) {
     if (old->epoch != p->memory.epoch || old->object != now->object || !(old->is_write || now->is_write) ||
         old->lo > now->hi || now->lo > old->hi)
       continue;
-    uint32_t t = find_meeting(p, old, now);
+    uint32_t t = memory_meeting(p, old, now);
     if (t == PROVE_THREADS) continue;
     report_race(p, p->objects[now->object].mem, now->is_write ? "may write a word" : "may read a word", t,
                 old->is_write ? "may have written" : "may have read", old->node);
     return;
   }
   if (!now->is_write) return;
-  uint32_t t = find_meeting(p, now, now); // threads of this store among themselves
+  uint32_t t = memory_meeting(p, now, now); // threads of this store among themselves
   if (t != PROVE_THREADS)
     report_race(p, p->objects[now->object].mem, "may write a word", t, "may write", now->node);
 }
@@ -329,6 +329,43 @@ static bool check_bounds(struct prover *p, const struct ir_mem *mem, const struc
                      (long long)size, (long long)lo, (long long)(hi + count - 1));
 }
 
+// An access of shared memory, its place inside the object.
+static void access_shared(struct prover *p, uint32_t object, const struct av *index, bool is_write, uint32_t count, bool is_sure) {
+  if (!value_is_known(index) || !p->memory.words[object]) {
+    struct far_access *now = memory_far(p, object, index, is_write, count);
+    meet_far(p, now);
+    meet_words(p, now);
+    level_words(p, now, is_sure);
+    now->next = p->memory.far;
+    p->memory.far = now;
+    return;
+  }
+  for (uint32_t t = 0; t < p->threads && !p->is_stopped; t++) {
+    if (!threads_has(&p->may, t)) continue;
+    for (uint32_t k = 0; k < count; k++) touch(p, object, value_at(index, t) + k, t, is_write, is_sure);
+  }
+  if (!p->memory.far) return;
+  struct far_access *now = memory_far(p, object, index, is_write, count);
+  for (const struct far_access *old = p->memory.far; old; old = old->next) {
+    if (old->epoch != p->memory.epoch || old->object != object || !(old->is_write || is_write) ||
+        old->lo > now->hi || now->lo > old->hi)
+      continue;
+    uint32_t t = memory_meeting(p, old, now);
+    if (t == PROVE_THREADS) continue;
+    report_race(p, p->objects[object].mem, is_write ? "may write a word" : "may read a word", t,
+                old->is_write ? "may have written" : "may have read", old->node);
+    break;
+  }
+}
+
+// Whether words are written was said where the copy was made.
+void memory_land(struct prover *p, const struct far_access *access) {
+  struct threads here = p->may;
+  p->may = access->who;
+  access_shared(p, access->object, access->index, true, access->count, false);
+  p->may = here;
+}
+
 const struct av *memory_access(struct prover *p, struct ir_mem *mem, const struct av *const *indices,
                                uint32_t rank, bool is_flat, bool is_write, uint32_t count) {
   uint32_t object = object_of(p, mem);
@@ -344,32 +381,8 @@ const struct av *memory_access(struct prover *p, struct ir_mem *mem, const struc
     }
   if (is_flat && size >= 0) is_inside = check_bounds(p, mem, index, size, count);
   if (!is_inside || mem->space != SPACE_SHARED || !p->is_enumerated) return index;
-  bool is_sure = p->unknown_count == 0;
-  if (value_is_known(index) && p->memory.words[object]) {
-    for (uint32_t t = 0; t < p->threads && !p->is_stopped; t++) {
-      if (!threads_has(&p->may, t)) continue;
-      for (uint32_t k = 0; k < count; k++) touch(p, object, value_at(index, t) + k, t, is_write, is_sure);
-    }
-    if (!p->memory.far) return index;
-    struct far_access *now = new_far(p, object, index, is_write, count);
-    for (const struct far_access *old = p->memory.far; old; old = old->next) {
-      if (old->epoch != p->memory.epoch || old->object != object || !(old->is_write || is_write) ||
-          old->lo > now->hi || now->lo > old->hi)
-        continue;
-      uint32_t t = find_meeting(p, old, now);
-      if (t == PROVE_THREADS) continue;
-      report_race(p, mem, is_write ? "may write a word" : "may read a word", t,
-                  old->is_write ? "may have written" : "may have read", old->node);
-      break;
-    }
-    return index;
-  }
-  struct far_access *now = new_far(p, object, index, is_write, count);
-  meet_far(p, now);
-  meet_words(p, now);
-  level_words(p, now, is_sure);
-  now->next = p->memory.far;
-  p->memory.far = now;
+  copies_meet(p, object, index, is_write, count);
+  access_shared(p, object, index, is_write, count, p->unknown_count == 0);
   return index;
 }
 
@@ -524,6 +537,7 @@ void memory_merge(struct prover *p, struct memory *into, const struct memory *ot
     }
   }
   into->far = all;
+  into->copies = copies_merge(p, into->copies, other->copies);
   if (!other->order) into->order = NULL;
   for (uint32_t i = 0; into->order && i < p->threads * 32; i++)
     if (other->order[i] < into->order[i]) into->order[i] = other->order[i];

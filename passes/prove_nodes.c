@@ -77,6 +77,7 @@ static struct node *new_node(struct prover *p, struct list *block, uint32_t plac
     node->has_local |= stmt->mem->space == SPACE_LOCAL;
   }
   if (stmt->kind == IR_BARRIER || stmt->kind == IR_SYNCWARP) node->has_collective = node->has_sync = true;
+  if (stmt->kind == IR_COPY_COMMIT || stmt->kind == IR_COPY_WAIT) node->has_shared = node->has_sync = true;
   node->has_syncwarp = stmt->kind == IR_SYNCWARP;
   if (stmt->kind == IR_SET)
     add_set(p, node, stmt->var);

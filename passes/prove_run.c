@@ -488,6 +488,9 @@ static void run_stmt(struct prover *p, struct node *node) {
   case IR_BARRIER: prove_barrier(p); break;
   case IR_SYNCWARP: prove_syncwarp(p, stmt->value); break;
   case IR_ATOMIC: run_atomic(p, node); break;
+  case IR_COPY: prove_copy(p, stmt); break;
+  case IR_COPY_COMMIT: prove_copy_commit(p); break;
+  case IR_COPY_WAIT: prove_copy_wait(p, stmt->count); break;
   case IR_FENCE:
   case IR_GRID_WAIT:
   case IR_GRID_READY: break;

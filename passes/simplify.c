@@ -176,7 +176,8 @@ static bool simplify_block(struct counter *c, struct list *block) {
         drop = !shuffles;
       }
       break;
-    case IR_STORE_WIDE: case IR_STORE: case IR_ALLREDUCE: case IR_BARRIER: case IR_SYNCWARP: case IR_ATOMIC: case IR_FENCE: case IR_GRID_WAIT: case IR_GRID_READY: break;
+    case IR_STORE_WIDE: case IR_STORE: case IR_ALLREDUCE: case IR_BARRIER: case IR_SYNCWARP: case IR_ATOMIC: case IR_FENCE: case IR_GRID_WAIT: case IR_GRID_READY:
+    case IR_COPY: case IR_COPY_COMMIT: case IR_COPY_WAIT: break;
     }
     changed |= drop;
     if (!drop) list_push(c->arena, &out, stmt);

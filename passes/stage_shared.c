@@ -285,6 +285,15 @@ static void add_bounds(struct sharer *s, struct ir_stage *fill, struct ir_expr *
   }
 }
 
+// Machines without asynchronous copies make ordinary ones: the result is the same.
+static bool is_async(const struct sharer *s) {
+  enum { ASYNC_SM = 80 };
+  const struct target *target = s->context->options->target;
+  if (number(s, SHARED_ASYNC) && target->sm < ASYNC_SM)
+    diag_remark(s->context->diag, "schedule", s->directive->range, "copies of '%s' go through registers: 'by cp_async' takes sm_80, and the target is %s", s->tensor->label, target->name);
+  return number(s, SHARED_ASYNC) && target->sm >= ASYNC_SM;
+}
+
 static struct ir_stage *make_fill(struct sharer *s, const struct ir_stage *reader, struct ir_expr *load) {
   struct ir_stage *fill = arena_new(s->arena, struct ir_stage);
   fill->kind = STAGE_STORE;
@@ -303,6 +312,7 @@ static struct ir_stage *make_fill(struct sharer *s, const struct ir_stage *reade
   bool is_sayable = true;
   for (uint32_t d = 0; d < load->count; d++) is_sayable &= is_available(load->args[d]);
   fill->mem = s->copy;
+  fill->is_async = is_async(s);
   fill->indices = copy_indices(s, &s->axes);
   fill->value = ir_substitute(s->arena, load);
   for (uint32_t i = 0; i < s->own.count; i++) list_at(&s->own, struct ir_axis, i)->var->subst = NULL;

@@ -9,7 +9,8 @@
 // the loads, and the stores, of neighbouring elements are joined where the first one's place is a multiple of the width: 16 bytes, else 8, 4, 2.
 // What that needs of sizes and addresses and what the schedule does not state becomes an assumption of the entry; the general entry behind it keeps the
 // loop and takes the other launches. Joined loads move up to the first of them, joined stores down to the last: inputs are
-// not written, and no two threads or iterations write one element of an output. Declines with a remark.
+// not written, and no two threads or iterations write one element of an output. Asynchronous copies are joined where they are neighbours on both
+// sides; those that stay below 4 bytes become stores. Declines with a remark.
 #include <string.h>
 
 #include "compiler/pass.h"
@@ -102,6 +103,12 @@ static void assume(struct widener *w, struct ir_expr *value, int64_t divisor, co
   list_push(w->arena, &w->entry->assumptions, assumption);
 }
 
+// Where the base is not known to be a multiple of so many bytes, the entry assumes it.
+static void assume_aligned(struct widener *w, struct ir_mem *mem, uint32_t bytes) {
+  if (mem->alignment < bytes)
+    assume(w, ir_fact(w->arena, OP_ADDRESS, mem, 0), bytes, arena_printf(w->arena, "'%s' does not start on %u bytes", mem->label, bytes));
+}
+
 // Whether the offset is a multiple of `width` elements. A stride of the tensor that is not known to be one is assumed to be, when
 // may_assume; what is left must be.
 static bool is_multiple(struct widener *w, struct facts *facts, const struct ir_mem *mem, struct poly offset, uint32_t width, bool may_assume) {
@@ -187,6 +194,7 @@ static struct ir_expr *replace_load(struct arena *arena, struct ir_expr *e, void
 struct edit {
   struct list before; // struct ir_stmt
   struct ir_stmt *instead;
+  bool is_dropped;
 };
 
 static void join_loads(struct widener *w, struct collector *c, const struct list *run, struct access **group, uint32_t width, struct edit *edits, struct replacement *r) {
@@ -225,6 +233,34 @@ static void join_stores(struct widener *w, const struct list *run, struct access
   list_push(w->arena, &edits[last + 1].before, wide);
 }
 
+// Asynchronous copies of neighbours on both sides, placed where the last of them stood.
+static void join_copies(struct widener *w, const struct list *run, struct access **group, uint32_t width, struct edit *edits) {
+  uint32_t last = 0;
+  for (uint32_t i = 0; i < width; i++) {
+    if (group[i]->place > last) last = group[i]->place;
+    edits[group[i]->place].is_dropped = true;
+  }
+  const struct ir_stmt *first = run->at[group[0]->place];
+  struct ir_stmt *wide = ir_stmt(w->arena, IR_COPY, first->range);
+  wide->mem = first->mem;
+  wide->indices = first->indices;
+  wide->value = first->value;
+  wide->count = width;
+  list_push(w->arena, &edits[last + 1].before, wide);
+}
+
+// Whether asynchronous copies to neighbours come from neighbours of one tensor; *offset is that of the first.
+static bool have_neighbours(struct collector *c, const struct list *run, struct access **group, uint32_t width, struct poly *offset) {
+  const struct ir_expr *first = list_at(run, struct ir_stmt, group[0]->place)->value;
+  *offset = offset_of(c->w, c->facts, first->mem, first->args);
+  for (uint32_t i = 1; i < width; i++) {
+    const struct ir_expr *other = list_at(run, struct ir_stmt, group[i]->place)->value;
+    int64_t gap;
+    if (other->mem != first->mem || !poly_is_constant(poly_sub(c->facts, offset_of(c->w, c->facts, other->mem, other->args), *offset), &gap) || gap != i) return false;
+  }
+  return offset->is_valid;
+}
+
 // So many aligned neighbours of an object stay neighbours: pass `index` permutes units of shared ones.
 static uint32_t unbroken(const struct ir_mem *mem) {
   return mem->swizzle_bits ? (mem->unit > 1 ? mem->unit : 1) << mem->swizzle_base : UINT32_MAX;
@@ -239,14 +275,20 @@ static void try_join(struct widener *w, struct collector *c, const struct list *
     group[0] = first;
     while (found < width && (group[found] = neighbour(c, first, found)) && (!first->load || group[found]->place >= first->place)) found++;
     if (found < width || width > unbroken(first->mem)) continue;
-    if (!is_multiple(w, c->facts, first->mem, first->offset, width, true)) {
+    const struct ir_stmt *stmt = run->at[first->place];
+    bool is_copy = stmt->kind == IR_COPY;
+    const struct ir_mem *source = is_copy ? stmt->value->mem : NULL;
+    struct poly from;
+    if (is_copy && !have_neighbours(c, run, group, width, &from)) continue;
+    if (!is_multiple(w, c->facts, first->mem, first->offset, width, true) || (is_copy && !is_multiple(w, c->facts, source, from, width, true))) {
       *narrow = true;
       continue;
     }
-    if (first->mem->alignment < width * bytes)
-      assume(w, ir_fact(w->arena, OP_ADDRESS, first->mem, 0), width * bytes, arena_printf(w->arena, "'%s' does not start on %u bytes", first->mem->label, width * bytes));
+    assume_aligned(w, first->mem, width * bytes);
+    if (is_copy) assume_aligned(w, stmt->value->mem, width * bytes);
     for (uint32_t i = 0; i < width; i++) group[i]->is_taken = true;
-    if (first->load) join_loads(w, c, run, group, width, edits, r);
+    if (is_copy) join_copies(w, run, group, width, edits);
+    else if (first->load) join_loads(w, c, run, group, width, edits, r);
     else join_stores(w, run, group, width, edits);
     return;
   }
@@ -259,8 +301,8 @@ static struct list join_run(struct widener *w, const struct list *run) {
   for (c.place = 0; c.place < run->count; c.place++) {
     struct ir_stmt *stmt = run->at[c.place];
     statement_facts(w->entry, &facts, stmt);
-    if (stmt->value) collect_loads(&c, stmt->value);
-    if (stmt->kind == IR_STORE) add_access(&c, stmt->mem, NULL, (struct ir_expr *const *)stmt->indices.at);
+    if (stmt->value && stmt->kind != IR_COPY) collect_loads(&c, stmt->value);
+    if (stmt->kind == IR_STORE || stmt->kind == IR_COPY) add_access(&c, stmt->mem, NULL, (struct ir_expr *const *)stmt->indices.at);
   }
   struct edit *edits = arena_array(w->arena, struct edit, run->count + 1);
   struct replacement r = {0};
@@ -274,14 +316,14 @@ static struct list join_run(struct widener *w, const struct list *run) {
   struct list out = {0};
   for (uint32_t i = 0; i <= run->count; i++) {
     list_append(w->arena, &out, &edits[i].before);
-    if (i < run->count) list_push(w->arena, &out, edits[i].instead ? edits[i].instead : run->at[i]);
+    if (i < run->count && !edits[i].is_dropped) list_push(w->arena, &out, edits[i].instead ? edits[i].instead : run->at[i]);
   }
   if (r.loads.count) ir_rewrite_block(w->arena, &out, replace_load, &r);
   return out;
 }
 
 static bool is_straight(const struct ir_stmt *stmt) {
-  return stmt->kind == IR_LET || stmt->kind == IR_VAR || stmt->kind == IR_SET || stmt->kind == IR_STORE;
+  return stmt->kind == IR_LET || stmt->kind == IR_VAR || stmt->kind == IR_SET || stmt->kind == IR_STORE || stmt->kind == IR_COPY;
 }
 
 static void widen_block(struct widener *w, struct list *block) {
@@ -317,11 +359,54 @@ static bool has_vector(const struct list *block) {
   return false;
 }
 
+// Copies of fewer bytes than machines copy asynchronously become stores. Returns how many asynchronous ones are left.
+static uint32_t store_narrow_copies(struct widener *w, const struct list *block) {
+  enum { LEAST = 4 };
+  uint32_t left = 0;
+  for (uint32_t i = 0; i < block->count; i++) {
+    struct ir_stmt *stmt = block->at[i];
+    left += store_narrow_copies(w, &stmt->body) + store_narrow_copies(w, &stmt->otherwise);
+    if (stmt->kind != IR_COPY) continue;
+    if (stmt->count * type_bytes(stmt->mem->type) >= LEAST) {
+      left++;
+      continue;
+    }
+    stmt->kind = IR_STORE;
+    stmt->count = 0;
+    if (!w->entry->is_general)
+      diag_remark(w->context->diag, "widen", stmt->range, "copies of '%s' are not asynchronous: no %u bytes are known to be neighbours", stmt->mem->label, LEAST);
+  }
+  return left;
+}
+
+static void drop_waits(struct list *block) {
+  for (uint32_t i = block->count; i-- > 0;) {
+    struct ir_stmt *stmt = block->at[i];
+    drop_waits(&stmt->body);
+    drop_waits(&stmt->otherwise);
+    if (stmt->kind == IR_COPY_WAIT || stmt->kind == IR_COPY_COMMIT) list_remove(block, i);
+  }
+}
+
+static bool has_copy(const struct list *block) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *stmt = block->at[i];
+    if (stmt->kind == IR_COPY || has_copy(&stmt->body) || has_copy(&stmt->otherwise)) return true;
+  }
+  return false;
+}
+
+static void widen(struct widener *w) {
+  struct ir_entry *entry = w->entry;
+  if (entry->is_general || !has_vector(&entry->body)) return;
+  unroll_vectors(w, &entry->body);
+  lets_collect(&w->lets, w->arena, &entry->body);
+  widen_block(w, &entry->body);
+}
+
 bool pass_widen(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
   struct widener w = {.context = context, .arena = context->arena, .kernel = kernel, .entry = entry};
-  if (entry->is_general || !has_vector(&entry->body)) return true;
-  unroll_vectors(&w, &entry->body);
-  lets_collect(&w.lets, w.arena, &entry->body);
-  widen_block(&w, &entry->body);
+  widen(&w);
+  if (has_copy(&entry->body) && !store_narrow_copies(&w, &entry->body)) drop_waits(&entry->body);
   return true;
 }

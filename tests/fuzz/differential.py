@@ -32,6 +32,7 @@ OPTIMISED = 16
 # What may be refused by this version: a program that uses it, to ask.
 PROBES = {
     "shared": "schedule k { bind i -> block.x; stage A at i in shared; }",
+    "async": "schedule k { bind i -> block.x; stage A at i in shared by cp_async; }",
     "combine": "schedule k { split j by 32 -> jo, jt; bind jt -> thread.x; bind jo -> block.x; combine jo by last_block; }",
     "grid": "schedule k { split j by 32 -> jo, jt; bind jt -> thread.x; bind jo -> block.x; }",
     "cache": "schedule k { cache A by streaming; }",

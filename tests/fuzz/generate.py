@@ -603,9 +603,10 @@ class Case:
                 put(f"allreduce {', '.join(r.sample(bound, r.randrange(1, len(bound) + 1)))} by {r.choice(['shuffle', 'tree', 'auto', 'auto'])};")
         elif action == "registers" and self.used_tensors(False) and self.chance(0.3):
             put(f"stage {r.choice(self.used_tensors(False))} at {r.choice(axes).name} in registers;")
-        elif action == "shared":
+        elif action in ("shared", "async"):
             swizzle = r.choice(["", "", " pad 1", f" pad 3 along {r.choice(axes).name}", " swizzle 2,0,3", " swizzle 5,0,5"])
-            put(f"stage {r.choice(self.used_tensors())} at {r.choice(axes).name} in shared{swizzle};")
+            asynchronous = " by cp_async" if "async" in self.features and self.more.random() < 0.5 else ""
+            put(f"stage {r.choice(self.used_tensors())} at {r.choice(axes).name} in shared{swizzle}{asynchronous};")
         elif action == "combine":
             put(f"combine {a.name} by {r.choice(['last_block', 'flag', 'second_kernel', 'atomic'])};")
         elif action == "cache":
@@ -669,6 +670,8 @@ class Case:
         for name, (_, value) in self.scalars.items():
             if name in words:
                 out += ["--arg", f"{name}={value}"]
+        if any(" by cp_async" in d for s in self.schedules for d in s.directives):
+            out += ["--arch=sm_80"]
         return out
 
     # --- Reduction of a failing case --------------------------------------------------------------------------------

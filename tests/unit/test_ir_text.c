@@ -408,7 +408,8 @@ Test(ir_text, refused_statements) {
   check_refused("set A = 1.0:f32", 1, 5, "'A' is a memory object, not a variable");
   check_refused(
       "frob", 1, 1,
-      "expected a statement (let, var, set, store, for, if, allreduce, barrier, syncwarp, load_wide, store_wide, atomic, fence, grid_wait, grid_ready), "
+      "expected a statement (let, var, set, store, for, if, allreduce, barrier, syncwarp, load_wide, store_wide, atomic, fence, grid_wait, grid_ready, copy_async, "
+      "copy_commit, copy_wait), "
       "found 'frob'");
   check_refused("let x: i32 = 1:i32 @0:1-2:3", 1, 20, "malformed place: expected @line:column-line:column");
   check_refused("let x: i32 = 1:i32 @1:1-2:3", 1, 20, "place in source 0, which the dump does not list");

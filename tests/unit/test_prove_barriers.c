@@ -24,7 +24,8 @@ static void outline(const struct list *block, struct text *out) {
       text_puts(out, "}");
       if (stmt->otherwise.count) text_puts(out, "e{"), outline(&stmt->otherwise, out), text_puts(out, "}");
       break;
-    case IR_VAR: case IR_SET: case IR_ALLREDUCE: case IR_LOAD_WIDE: case IR_STORE_WIDE: case IR_ATOMIC: case IR_FENCE: case IR_GRID_WAIT: case IR_GRID_READY: break;
+    case IR_VAR: case IR_SET: case IR_ALLREDUCE: case IR_LOAD_WIDE: case IR_STORE_WIDE: case IR_ATOMIC: case IR_FENCE: case IR_GRID_WAIT: case IR_GRID_READY:
+    case IR_COPY: case IR_COPY_COMMIT: case IR_COPY_WAIT: break;
     }
   }
 }
