@@ -470,12 +470,13 @@ static uint32_t plan_parts(struct part *parts, uint32_t count, enum combine_form
   return mask;
 }
 
-// The stages of the next launch: those that are for it, and what they need that is no value of the grid.
-static bool *needed_next(struct cut *c, const struct part *parts, uint32_t count) {
+// The stages of the next launch: those that are for it, and what they need that is no value of the grid. `in_next`: the pieces are combined there, under
+// the guards and with the initial value of the reduction.
+static bool *needed_next(struct cut *c, const struct part *parts, uint32_t count, bool in_next) {
   bool *needed = arena_array(c->arena, bool, count + 1);
   for (uint32_t i = count; i-- > 0;) {
     needed[i] = parts[i].is_next;
-    for (uint32_t k = i + 1; k < count && !needed[i]; k++) needed[i] = needed[k] && !parts[i].is_reduced && feeds(parts[i].stage, parts[k].stage);
+    for (uint32_t k = i + 1; k < count && !needed[i]; k++) needed[i] = (needed[k] || (in_next && parts[k].is_reduced)) && !parts[i].is_reduced && feeds(parts[i].stage, parts[k].stage);
   }
   return needed;
 }
@@ -580,7 +581,8 @@ bool pass_cut(struct pass_context *context, struct ir_kernel *kernel, struct ir_
   uint32_t mask = plan_parts(parts, count, &form);
   if (!mask) return true;
   struct list before = {0}, behind = {0}, finals = {0}, next = {0}, values = {0};
-  bool *needed = needed_next(&c, parts, count), has_next = false, in_next = form == COMBINE_SECOND_KERNEL;
+  bool has_next = false, in_next = form == COMBINE_SECOND_KERNEL;
+  bool *needed = needed_next(&c, parts, count, in_next);
   for (uint32_t i = 0; i < count; i++) {
     struct part *part = &parts[i];
     if (part->is_reduced) {
@@ -599,6 +601,7 @@ bool pass_cut(struct pass_context *context, struct ir_kernel *kernel, struct ir_
     has_next |= needed[i] || (part->is_reduced && in_next);
   }
   if (has_next && !in_next && !keep_values(&c, parts, count, needed, &finals, &behind, &values)) return false;
+  if (in_next) drop_dead(&next);
   if (has_next) cut_next_launch(&c, &next, &values);
   if (!in_next) {
     struct ir_stage *arrive = arena_new(arena, struct ir_stage);

@@ -320,6 +320,11 @@ static bool check_bounds(struct prover *p, const struct ir_mem *mem, const struc
         lo >= 0)
       return true;
   }
+  struct reach reach = value_reach(p, index);
+  bool is_inside = p->is_enumerated && (reach.floor || reach.ceiling);
+  for (uint32_t t = 0; t < p->threads && is_inside; t++)
+    is_inside = !threads_has(&p->may, t) || (reach_lo(&reach, t) >= 0 && reach_hi(&reach, t) <= size - count);
+  if (is_inside) return true;
   if (lo == INT64_MIN || hi == INT64_MAX)
     return prove_fault(p, PROOF_BOUNDS, NULL, NULL,
                        "an index of '%s', which has %lld elements, has no known bounds", mem->name,
