@@ -299,6 +299,12 @@ static void add_fact(struct facts *facts, struct poly p) {
   list_push(facts->arena, &facts->conditions, kept);
 }
 
+// A size that is a constant is that constant from here on.
+static void define_size(struct facts *facts, struct ir_expr *size, struct ir_expr *value) {
+  if (size->op != OP_VAR || size->var->kind != VAR_SIZE || !ir_is_const(value)) return;
+  if (!atom_at(facts, atom_of_var(facts, size->var))->is_defined) facts_add_definition(facts, size->var, value);
+}
+
 // c holds, or where `is_negated` does not hold.
 static void add_condition(struct facts *facts, const struct ir_expr *c, bool is_negated) {
   while (c->op == OP_NOT && c->type == TYPE_BOOL) {
@@ -323,6 +329,8 @@ static void add_condition(struct facts *facts, const struct ir_expr *c, bool is_
     if ((c->op == OP_EQ) != is_negated) {
       add_fact(facts, a_most);
       add_fact(facts, b_most);
+      define_size(facts, c->args[0], c->args[1]);
+      define_size(facts, c->args[1], c->args[0]);
     } else if (prove_nonnegative(facts, b_most)) { // different, and not less
       add_fact(facts, b_less);
     } else if (prove_nonnegative(facts, a_most)) {

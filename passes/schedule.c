@@ -813,9 +813,28 @@ static bool finish_copies(struct scheduler *s) {
   return true;
 }
 
+// Extents that the entry's condition makes constants: `when m == 2`.
+static void fix_extents(struct scheduler *s, const struct ir_expr *condition) {
+  if (condition->op == OP_AND && condition->type == TYPE_BOOL) {
+    fix_extents(s, condition->args[0]);
+    fix_extents(s, condition->args[1]);
+  }
+  if (condition->op != OP_EQ) return;
+  bool is_turned = ir_is_const(condition->args[0]);
+  struct ir_expr *size = condition->args[is_turned], *value = condition->args[!is_turned];
+  if (size->op != OP_VAR || size->var->kind != VAR_SIZE || !ir_is_const(value)) return;
+  size->var->subst = value;
+  for (uint32_t i = 0; i < s->entry->axes.count; i++) {
+    struct ir_axis *axis = s->entry->axes.at[i];
+    axis->extent = ir_substitute(s->arena, axis->extent);
+  }
+  size->var->subst = NULL;
+}
+
 bool pass_schedule(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
   struct scheduler s = {.context = context, .arena = context->arena, .diag = context->diag, .kernel = kernel, .entry = entry};
   if (entry->is_automatic) schedule_automatically(context, kernel, entry);
+  if (entry->when) fix_extents(&s, entry->when);
   bool good = true;
   for (uint32_t i = 0; i < entry->directives.count && good; i++) good = apply(&s, entry->directives.at[i]);
   entry->directives.count = 0;
