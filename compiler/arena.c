@@ -50,6 +50,21 @@ void *arena_alloc(struct arena *arena, size_t bytes) {
   return result;
 }
 
+struct arena_mark arena_mark(const struct arena *arena) { return (struct arena_mark){arena->chunks, arena->next, arena->end}; }
+
+void arena_release(struct arena *arena, struct arena_mark mark) {
+  const char *used = arena->end == mark.end ? arena->next : mark.end; // the open chunk of then was left, or is open still
+  while (arena->chunks != mark.chunk) {
+    struct arena_chunk *chunk = arena->chunks;
+    arena->chunks = chunk->next;
+    arena->total -= sizeof(struct arena_chunk) + chunk->bytes;
+    free(chunk);
+  }
+  if (mark.next) memset(mark.next, 0, (size_t)(used - mark.next));
+  arena->next = mark.next;
+  arena->end = mark.end;
+}
+
 char *arena_strndup(struct arena *arena, const char *text, size_t length) {
   char *copy = arena_alloc(arena, length + 1);
   memcpy(copy, text, length);

@@ -25,6 +25,13 @@ void arena_destroy(struct arena *arena);
 void *arena_alloc(struct arena *arena, size_t bytes);
 #define arena_new(arena, type) ((type *)arena_alloc((arena), sizeof(type)))
 #define arena_array(arena, type, count) ((type *)arena_alloc((arena), sizeof(type) * (size_t)(count)))
+// A place to go back to: what was allocated since is given back, and must not be used any more.
+struct arena_mark {
+  struct arena_chunk *chunk;
+  char *next, *end;
+};
+struct arena_mark arena_mark(const struct arena *arena);
+void arena_release(struct arena *arena, struct arena_mark mark);
 char *arena_strndup(struct arena *arena, const char *text, size_t length);
 char *arena_strdup(struct arena *arena, const char *text);
 char *arena_printf(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -16,6 +16,7 @@ static void destroy_text(struct jit_text *text) {
 
 static void destroy(void *state) {
   struct jit *jit = state;
+  jit_forget(jit);
   destroy_text(&jit->program);
   destroy_text(&jit->schedules);
   for (size_t i = 0; i < jit->define_count; i++) free(jit->defines[i]);

@@ -22,7 +22,8 @@ struct jit {
   uint32_t optimize;
   bool no_contract, debug;
   struct text key;      // all of the above, and which compiler this is
-  pthread_mutex_t lock; // of the program's memory, while types are added
+  pthread_mutex_t lock; // of the program's memory, while types are added, and of `checked`
+  struct compilation *checked; // what red_compile_text has checked and nothing has lowered: the first entry's code is made of it. NULL: none
 };
 
 // A kernel of the program.
@@ -50,6 +51,8 @@ red_error jit_entry(struct jit *jit, const struct jit_unit *unit, const struct p
 red_error jit_whole(struct jit *jit, struct variant **variant);
 // The syntax tree: a compilation that has parsed the texts and nothing more. The caller destroys it, also after an error.
 red_error jit_parse(struct jit *jit, struct compilation *c);
+// Ends `checked`.
+void jit_forget(struct jit *jit);
 // Whether a kernel has a type parameter that the options do not define.
 bool jit_is_generic(const struct jit *jit, const struct ast_kernel *kernel);
 bool jit_defines(const struct jit *jit, const char *name);

@@ -283,43 +283,83 @@ static void select_exact(struct ir_kernel *kernel) {
   kernel->entries.count = kept;
 }
 
-static red_error make_code(struct build *b, struct compilation *c, struct text *ptx) {
+struct wanted {
+  const char *name;
+  bool is_general;
+};
+
+// No pass behind `index`, which decides what a launch can take, looks at another entry.
+static void after_step(struct compilation *c, const char *step, void *state) {
+  const struct wanted *wanted = state;
+  if (strcmp(step, "index") == 0 && !c->diag.error_count) select_entry(c, list_at(&c->module.kernels, struct ir_kernel, 0), wanted->name, wanted->is_general);
+}
+
+static red_error make_code(struct build *b, struct compilation *c, bool is_checked, struct text *ptx) {
+  struct wanted wanted = {.name = b->entry};
   if (b->is_exact && !b->sizes) {
     begin(b->jit, c);
     b->state = SLOT_EXACT;
     return NOTHING;
   }
-  red_error error = check(b->jit, b->unit, b->plan, b->sizes, b->entry != NULL, c);
-  if (error) return error;
-  bool is_general = false;
+  if (!is_checked) {
+    red_error error = check(b->jit, b->unit, b->plan, b->sizes, b->entry != NULL, c);
+    if (error) return error;
+  }
   if (b->is_exact) select_exact(list_at(&c->module.kernels, struct ir_kernel, 0));
-  else if (b->entry && !select_pair(list_at(&c->module.kernels, struct ir_kernel, 0), b->entry, &is_general))
+  else if (b->entry && !select_pair(list_at(&c->module.kernels, struct ir_kernel, 0), b->entry, &wanted.is_general))
     return error_set(RED_ERROR_INTERNAL, "the entry %s is not found again", b->entry);
+  if (b->entry && !b->is_exact) {
+    c->after_step = after_step;
+    c->after_step_state = &wanted;
+  }
   if (!compilation_lower(c)) {
     if (!needs_sizes(&c->diag) || b->sizes) return report(c);
     b->state = SLOT_EXACT;
     return NOTHING;
   }
   if (b->unit && !keep_kernel(&c->module, b->unit)) return error_set(RED_ERROR_INTERNAL, "the kernel %s is not found again", b->unit->name);
-  if (b->entry && !b->is_exact && !select_entry(c, list_at(&c->module.kernels, struct ir_kernel, 0), b->entry, is_general)) {
+  if (b->entry && !b->is_exact && !select_entry(c, list_at(&c->module.kernels, struct ir_kernel, 0), b->entry, wanted.is_general)) {
     b->state = SLOT_ABSENT;
     return NOTHING;
   }
   return compilation_emit(c, EMIT_PTX, ptx) ? RED_OK : report(c);
 }
 
+// The program as red_compile_text checked it, with the kernel of the unit alone; NULL: it is to be checked again.
+static struct compilation *take_checked(struct build *b) {
+  struct jit *jit = b->jit;
+  if (!b->entry || b->is_exact || b->unit->type_count) return NULL;
+  pthread_mutex_lock(&jit->lock);
+  struct compilation *c = jit->checked;
+  jit->checked = NULL;
+  pthread_mutex_unlock(&jit->lock);
+  if (!c) return NULL;
+  select_kernels(jit, b->unit, &c->ast);
+  if (keep_kernel(&c->module, b->unit)) return c;
+  compilation_destroy(c);
+  free(c);
+  return NULL;
+}
+
+void jit_forget(struct jit *jit) {
+  compilation_destroy(jit->checked);
+  free(jit->checked);
+  jit->checked = NULL;
+}
+
 static red_error fresh_code(struct build *b, struct built *built) {
-  struct compilation c;
+  struct compilation own, *checked = take_checked(b), *c = checked ? checked : &own;
   struct text ptx = {0};
-  red_error error = make_code(b, &c, &ptx);
+  red_error error = make_code(b, c, checked != NULL, &ptx);
   if (!error) {
     built->ptx = ptx.data;
     built->ptx_bytes = ptx.length;
-    keep_log(&c, built);
+    keep_log(c, built);
   } else {
     text_free(&ptx);
   }
-  compilation_destroy(&c);
+  compilation_destroy(c);
+  free(checked);
   return error;
 }
 
@@ -358,18 +398,28 @@ static struct list no_parameters(struct arena *arena, struct ir_kernel *kernel, 
   return (struct list){0};
 }
 
-// Reports what is wrong with schedules that users wrote, but for sizes that only launches know: lowers them. What is left of the module is of no use.
+static bool is_of_user(const struct compilation *c, const struct ir_entry *entry) {
+  return !entry->is_automatic && !diag_is_own(&c->diag, entry->range);
+}
+
+static bool has_user_schedules(const struct compilation *c) {
+  for (uint32_t k = 0; k < c->module.kernels.count; k++) {
+    const struct ir_kernel *kernel = list_at(&c->module.kernels, struct ir_kernel, k);
+    for (uint32_t i = 0; i < kernel->entries.count; i++)
+      if (is_of_user(c, list_at(&kernel->entries, struct ir_entry, i))) return true;
+  }
+  return false;
+}
+
+// Reports what is wrong with schedules that users wrote, but for sizes that only launches know: lowers them, and what is left of the module is of no use.
 static red_error try_schedules(struct compilation *c) {
-  uint32_t count = 0;
+  if (!has_user_schedules(c)) return RED_OK;
   for (uint32_t k = 0; k < c->module.kernels.count; k++) {
     struct ir_kernel *kernel = list_at(&c->module.kernels, struct ir_kernel, k);
-    for (uint32_t i = kernel->entries.count; i-- > 0;) {
-      const struct ir_entry *entry = list_at(&kernel->entries, struct ir_entry, i);
-      if (entry->is_automatic || diag_is_own(&c->diag, entry->range)) list_remove(&kernel->entries, i);
-    }
-    count += kernel->entries.count;
+    for (uint32_t i = kernel->entries.count; i-- > 0;)
+      if (!is_of_user(c, list_at(&kernel->entries, struct ir_entry, i))) list_remove(&kernel->entries, i);
   }
-  return !count || compilation_lower(c) || needs_sizes(&c->diag) ? RED_OK : report(c);
+  return compilation_lower(c) || needs_sizes(&c->diag) ? RED_OK : report(c);
 }
 
 static red_error print_plan(struct compilation *c, struct built *built) {
@@ -384,17 +434,25 @@ static red_error print_plan(struct compilation *c, struct built *built) {
 }
 
 static red_error fresh_plan(struct build *b, struct built *built) {
-  struct compilation c;
-  red_error error = check(b->jit, NULL, NULL, NULL, true, &c);
-  if (!error) error = print_plan(&c, built);
-  if (!error) error = try_schedules(&c);
+  struct compilation *c = malloc(sizeof *c);
+  if (!c) return error_memory();
+  red_error error = check(b->jit, NULL, NULL, NULL, true, c);
+  if (!error) error = print_plan(c, built);
+  bool is_kept = !error && !has_user_schedules(c);
+  if (!error) error = try_schedules(c);
   if (!error) {
-    keep_log(&c, built);
+    keep_log(c, built);
   } else {
     free(built->ptx);
     *built = (struct built){0};
   }
-  compilation_destroy(&c);
+  if (is_kept) {
+    jit_forget(b->jit);
+    b->jit->checked = c; // the program is not made yet, and its launches wait for it
+  } else {
+    compilation_destroy(c);
+    free(c);
+  }
   return error;
 }
 

@@ -401,8 +401,30 @@ static struct poly replace(struct facts *facts, struct poly coefficient, struct 
   return poly_add(facts, poly_mul(facts, coefficient, value), rest);
 }
 
+// 1: p over sizes is never negative; -1: shifting sizes cannot show it; 0: it may. Nothing is allocated: most of what a search comes upon ends here.
+// A shift keeps the coefficients of the highest degree, and makes the constant what p is where each size is the least that it can be.
+static int look_over_sizes(struct facts *facts, struct poly p) {
+  int64_t least = 0;
+  bool is_plus = true, is_least = true;
+  for (uint32_t i = 0; i < p.count; i++) {
+    const struct poly_term *term = &p.terms[i];
+    bool is_one = true; // what the term's sizes at their least come to: 1, or 0
+    for (uint32_t k = 0; k < term->degree; k++) {
+      const struct atom *atom = atom_at(facts, term->atoms[k]);
+      if (!atom->var || atom->var->kind != VAR_SIZE) return -1;
+      is_one &= atom->is_positive;
+    }
+    if (term->coefficient < 0) is_plus = false;
+    if (is_one) is_least &= !__builtin_add_overflow(least, term->coefficient, &least);
+    if (term->coefficient < 0 && term->degree == p.terms[p.count - 1].degree) return -1;
+  }
+  return is_plus ? 1 : is_least && least < 0 ? -1 : 0;
+}
+
 // Sizes known to be positive are shifted by one; then every coefficient must be non-negative.
 static bool is_nonnegative_over_sizes(struct facts *facts, struct poly p) {
+  int seen = look_over_sizes(facts, p);
+  if (seen) return seen > 0;
   for (uint32_t a = 0; a < facts->atoms.count; a++) {
     struct atom *atom = atom_at(facts, a);
     if (!poly_mentions(p, a)) continue;
@@ -521,16 +543,16 @@ static bool search(struct facts *facts, struct poly p, int depth) {
 }
 
 static bool prove_from(struct facts *facts, struct poly p, int depth) {
-  uint32_t before = facts->steps;
-  if (!facts->is_proving) {
-    facts->steps = 0;
-    memset(facts->failed, 0, sizeof facts->failed);
-  }
-  bool is_inside = facts->is_proving;
+  if (facts->is_proving) return prove(facts, p, depth);
+  uint32_t before = facts->steps, atoms = facts->atoms.count;
+  struct arena_mark mark = arena_mark(facts->arena);
+  facts->steps = 0;
+  memset(facts->failed, 0, sizeof facts->failed);
   facts->is_proving = true;
   bool proved = prove(facts, p, depth);
-  facts->is_proving = is_inside;
-  if (!is_inside) facts->steps = before;
+  facts->is_proving = false;
+  facts->steps = before;
+  if (facts->atoms.count == atoms) arena_release(facts->arena, mark); // of what a search makes, atoms alone are kept
   return proved;
 }
 

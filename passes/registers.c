@@ -26,14 +26,52 @@ struct keeper {
   struct list lets; // struct ir_stmt: those of the first stage that its element depends on, in order
 };
 
+// The size that an extent depends on, and the constants that it may be compared with.
+struct seen {
+  struct ir_var *size;
+  int64_t constants[8];
+  uint32_t size_count, count;
+};
+
+static void see(struct ir_expr *e, void *state) {
+  struct seen *seen = state;
+  if (e->op == OP_VAR && e->var->kind == VAR_SIZE && e->var != seen->size) {
+    seen->size = e->var;
+    seen->size_count++;
+  }
+  if (e->op == OP_CONST && type_is_integer(e->type) && seen->count < sizeof seen->constants / sizeof *seen->constants) seen->constants[seen->count++] = e->integer;
+}
+
+// The largest extent found where the entry's condition holds, by trying what it compares sizes with: no bound below it can be proved. 0: none was found.
+static int64_t attained(struct arena *arena, const struct ir_entry *entry, struct ir_expr *extent) {
+  struct seen seen = {0};
+  int64_t most = 0;
+  if (!entry->when) return 0;
+  ir_visit_expr(extent, see, &seen);
+  if (seen.size_count != 1) return 0;
+  seen.count = 0;
+  ir_visit_expr(entry->when, see, &seen);
+  if (seen.size_count != 1) return 0;
+  for (uint32_t i = 0; i < seen.count; i++) {
+    struct arena_mark mark = arena_mark(arena);
+    seen.size->subst = ir_int(arena, seen.size->type, seen.constants[i]);
+    const struct ir_expr *holds = ir_substitute(arena, entry->when), *value = ir_substitute(arena, extent);
+    seen.size->subst = NULL;
+    if (ir_const_is(holds, true) && ir_is_const(value) && value->integer > most) most = value->integer;
+    arena_release(arena, mark);
+  }
+  return most;
+}
+
 bool schedule_bound_extent(struct pass_context *context, struct ir_entry *entry, struct ir_axis *axis) {
   struct arena *arena = context->arena;
   struct facts facts;
   facts_init(&facts, arena);
   if (entry->when) facts_add_condition(&facts, entry->when);
-  int64_t low = 1, high = MAX_BOUND;
   struct ir_expr *extent = extent_inner(axis->extent);
-  if (!prove_at_most(&facts, extent, ir_int(arena, TYPE_INDEX, high))) return false;
+  int64_t least = attained(arena, entry, extent), low = least > 1 ? least : 1, high = MAX_BOUND;
+  if (low > high || !prove_at_most(&facts, extent, ir_int(arena, TYPE_INDEX, high))) return false;
+  if (least && prove_at_most(&facts, extent, ir_int(arena, TYPE_INDEX, low))) high = low; // a proof that fails takes far longer than one that succeeds
   while (low < high) { // the least bound that can be proved
     int64_t middle = (low + high) / 2;
     if (prove_at_most(&facts, extent, ir_int(arena, TYPE_INDEX, middle))) high = middle;

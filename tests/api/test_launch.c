@@ -47,6 +47,37 @@ Test(launch, row_sum) {
   red_release(program);
 }
 
+// The first entry that a launch takes is made of what red_compile_text checked, later ones of the text: of either kernel, in either order, and of a program that
+// nothing launches.
+Test(launch, kernels_of_one_text) {
+  static const char text[] = "kernel rowsum(A: f32[n, m]) -> (B: f32[n]) { for i in n { B[i] = sum(j in m) A[i, j]; } }"
+                             "kernel rowmax(A: f32[n, m]) -> (B: f32[n]) { for i in n { B[i] = max(j in m) A[i, j]; } }";
+  enum { COLUMNS = 300 };
+  static float a[2][COLUMNS];
+  float b[2];
+  for (int i = 0; i < 2; i++)
+    for (int j = 0; j < COLUMNS; j++) a[i][j] = (float)(i + j);
+  for (int order = 0; order < 3; order++) {
+    red_program *program;
+    cr_assert_eq(red_compile_text(device, "two.red", text, NULL, &program), RED_OK, "%s", red_message());
+    for (int64_t columns = COLUMNS; columns > 0 && order < 2; columns -= 298) // 300 and 2: two entries
+      for (int k = 0; k < 2; k++) {
+        bool is_sum = k == order;
+        const red_kernel *kernel;
+        int64_t as[] = {2, columns}, bs[] = {2};
+        red_tensor A = red_dense(a, RED_F32, 2, as), B = red_dense(b, RED_F32, 1, bs);
+        float few[] = {0, 1, 1, 2};
+        if (columns == 2) A.data = few;
+        red_argument arguments[] = {red_of_tensor(&A), red_of_tensor(&B)};
+        cr_assert_eq(red_find(program, is_sum ? "rowsum" : "rowmax", &kernel), RED_OK, "%s", red_message());
+        cr_assert_eq(red_launch(kernel, NULL, arguments, 2), RED_OK, "%s", red_message());
+        float last = (float)(columns - 1);
+        for (int i = 0; i < 2; i++) cr_expect_eq(b[i], is_sum ? last * (last + 1) / 2 + (float)(i * columns) : last + (float)i);
+      }
+    red_release(program);
+  }
+}
+
 Test(launch, bad_tensors) {
   red_program *program;
   const red_kernel *kernel = compile(ROWSUM, NULL, &program);
