@@ -34,7 +34,8 @@ void nest_sort_guards(struct nest *n, struct work *w) {
 
 // In the fast entry a guard x < E is the same for all of a vector's iterations v where x = c * v + rest, and c times the vector's length divides
 // both rest and E: it is tested once, in front of the vector, whose accesses then stand side by side. That it divides E is assumed
-// where it is not known; the general entry takes the other sizes.
+// where it is not known; the general entry takes the other sizes. So it is where x = base + y / m, as of an axis that `fuse` made: that is below E
+// where base * m + y is below E * m.
 static bool divides_or_assumed(struct nest *n, struct facts *facts, int64_t factor, struct ir_expr *end) {
   struct ir_expr *by = ir_int(n->arena, TYPE_I64, factor), *wide = extent_wide(n->arena, end);
   if (prove_divides(facts, by, wide)) return true;
@@ -45,6 +46,18 @@ static bool divides_or_assumed(struct nest *n, struct facts *facts, int64_t fact
   list_push(n->arena, &n->entry->assumptions, assumption);
   facts_add_condition(facts, condition);
   return true;
+}
+
+// Of a place base + y / m, or y / m, m a positive constant: base * m + y, and *end times m. Any other place as it is.
+static struct ir_expr *without_quotient(struct nest *n, struct ir_expr *place, struct ir_expr **end) {
+  for (uint32_t i = 0; i < 2; i++) {
+    struct ir_expr *quotient = place->op == OP_ADD ? place->args[i] : place;
+    if (quotient->op != OP_DIV || !ir_is_const(quotient->args[1]) || quotient->args[1]->integer < 1) continue;
+    struct ir_expr *by = quotient->args[1], *y = quotient->args[0];
+    *end = ir_binary(n->arena, OP_MUL, *end, by);
+    return place->op == OP_ADD ? ir_binary(n->arena, OP_ADD, ir_binary(n->arena, OP_MUL, place->args[1 - i], by), y) : y;
+  }
+  return place;
 }
 
 // Marks the derived axes that are made of vectors.
@@ -90,17 +103,19 @@ void nest_lift_vector_guards(struct nest *n, struct ir_stage *stage) {
       place = nest_here(n, place);
       let->var->subst = NULL;
     }
+    struct ir_expr *whole_end = end, *whole = without_quotient(n, place, &whole_end);
     bool is_lifted = false;
     for (uint32_t i = stage->axes.count; i-- > 0;) {
       struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
       struct poly coefficient, rest;
       int64_t step, factor;
-      if (axis->bind != BIND_VECTOR || !poly_linear(&facts, poly_of(&facts, place), axis->var, &coefficient, &rest)) continue;
+      if (axis->bind != BIND_VECTOR || !poly_linear(&facts, poly_of(&facts, whole), axis->var, &coefficient, &rest)) continue;
       if (!poly_is_constant(coefficient, &step) || step < 1 || __builtin_mul_overflow(step, axis->extent->integer, &factor)) continue;
       struct ir_expr *start = poly_to_expr(&facts, rest);
-      if (!start || !prove_divides(&facts, ir_int(n->arena, TYPE_I64, factor), start) || !divides_or_assumed(n, &facts, factor, end)) continue;
+      if (!start || !prove_divides(&facts, ir_int(n->arena, TYPE_I64, factor), start) || !divides_or_assumed(n, &facts, factor, whole_end)) continue;
       axis->var->subst = nest_int(n, 0);
       place = nest_here(n, place);
+      whole = nest_here(n, whole);
       axis->var->subst = NULL;
       is_lifted = true;
     }
