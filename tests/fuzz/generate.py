@@ -72,7 +72,7 @@ class Case:
         self.number, self.features = number, features
         self.r, self.more = random.Random(number), random.Random(number + (1 << 40))
         self.name = f"k{number}"
-        self.sizes, self.dynamic = {}, set()
+        self.sizes, self.dynamic, self.fixed = {}, set(), set()
         self.inputs, self.outputs, self.scalars = {}, {}, {}
         self.reducers, self.groups, self.schedules, self.parameters = [], [], [], {}
         self.order, self.count = [], 0
@@ -461,7 +461,7 @@ class Case:
     # --- Schedules ------------------------------------------------------------------------------------------------
 
     def known(self, size):
-        return None if size in self.dynamic else self.sizes.get(size)
+        return None if size in self.dynamic - self.fixed else self.sizes.get(size)
 
     def condition_of_launch(self):
         r = self.r
@@ -488,6 +488,13 @@ class Case:
         if self.schedules or self.chance(0.3):
             s.name = f"v{len(self.schedules)}"
             s.when = self.condition_of_launch() if self.chance(0.7) else ""
+        self.fixed = set()
+        free = sorted(size for size in self.dynamic if size in self.words() and self.sizes.get(size))
+        if s.name and free and self.chance(0.3):  # a size that this schedule knows, or a wrong one
+            size = r.choice(free)
+            self.fixed = {size}
+            term = f"{size} == {self.sizes[size] + (1 if self.chance(0.1) else 0)}"
+            s.when = f"{term} && {s.when}" if s.when and "||" not in s.when else term
         self.schedules.append(s)
         axes = [Axis(a, self.known(n), True) for a, n, _ in outer]
         axes += [Axis(a, self.known(n), a in self.mapped, a in self.dependent) for a, n in (("j", "m"), ("h", "t")) if a in self.words()]
