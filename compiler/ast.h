@@ -149,7 +149,7 @@ struct ast_ref { // `j`, `peak.j`, `S.ii`
 };
 
 enum ast_directive_kind {
-  AST_SPLIT,     // refs[0]; value: factor (by) or parts (into, is_into); names: outer, inner
+  AST_SPLIT,     // refs[0]; value: factor (by) or parts (into, is_into); names: outer, inner; tensor: along which pieces lie, or text NULL
   AST_FUSE,      // refs: two or more; names[0]
   AST_TILE,      // refs; values: a factor each; names: outers, then inners
   AST_REORDER,   // refs
@@ -174,11 +174,11 @@ struct ast_directive {
   bool is_into;
   struct ast_name word; // see the kinds; AST_STAGE: "registers" or "shared"
   char dimension;
+  struct ast_name tensor; // AST_STAGE: X; AST_SPLIT: after `along`, or text NULL
   // AST_STAGE only:
-  struct ast_name tensor; // X
   struct ast_ref at;      // t
   struct ast_name alias;  // S; text NULL: none
-  struct ast_expr *unit, *pad, *depth; // NULL: not given
+  struct ast_expr *unit, *phase, *pad, *depth; // NULL: not given; phase: after `along`
   struct ast_ref along, pad_along;     // of unit and pad; axis.text NULL: none
   struct list swizzle;                 // struct ast_expr: B, M, S, or none
   struct ast_name by;                  // copy cp_async bulk; text NULL: none

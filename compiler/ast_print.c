@@ -370,6 +370,7 @@ static void print_stage(const struct ast_directive *stage, struct text *out) {
     text_puts(out, " along ");
     print_ref(&stage->along, out);
   }
+  print_option("along", stage->phase, out);
   print_option("pad", stage->pad, out);
   if (stage->pad_along.axis.text) {
     text_puts(out, " along ");
@@ -417,6 +418,7 @@ void ast_print_directive(const struct ast_directive *directive, struct text *out
   case AST_SPLIT:
     print_refs(&directive->refs, out);
     print_option(directive->is_into ? "into" : "by", directive->value, out);
+    if (directive->tensor.text) text_printf(out, " along %s", directive->tensor.text);
     print_arrow(&directive->names, out);
     break;
   case AST_FUSE:

@@ -249,7 +249,7 @@ enum ir_directive_kind { DIRECTIVE_SPLIT_BY, DIRECTIVE_SPLIT_INTO, DIRECTIVE_FUS
                          DIRECTIVE_SHARED,
                          DIRECTIVE_COUNT };
 // ASYNC: 1 where copies are asynchronous.
-enum ir_shared_number { SHARED_UNIT, SHARED_PAD, SHARED_BITS, SHARED_BASE, SHARED_SHIFT, SHARED_ASYNC, SHARED_NUMBERS };
+enum ir_shared_number { SHARED_UNIT, SHARED_PAD, SHARED_BITS, SHARED_BASE, SHARED_SHIFT, SHARED_ASYNC, SHARED_PHASE, SHARED_NUMBERS };
 // A directive that pass `schedule` has yet to apply; factors are resolved to index expressions over sizes.
 struct ir_directive {
   enum ir_directive_kind kind;
@@ -257,7 +257,7 @@ struct ir_directive {
   struct list stages;     // const char *: stage of each axis, "" where none is named
   struct list axes;       // const char *
   struct list axis_places; // struct range *
-  struct list names;      // const char *: new axes
+  struct list names;      // const char *: new axes; SPLIT_BY: then the tensor that pieces lie along, if any
   struct ir_expr *factor; // SPLIT, UNROLL (NULL: whole); extent(x) stands as a VAR named x of kind VAR_AXIS
   enum ir_bind bind;
   enum allreduce_form form;

@@ -165,6 +165,7 @@ static bool is_bounded(struct facts *facts, const struct ir_expr *e, bool below,
     return (!below || is_bounded(facts, x, true, false) || is_bounded(facts, y, true, false)) &&
            (!above || (is_bounded(facts, x, false, true) && is_bounded(facts, y, false, true)));
   case OP_SELECT: return is_bounded(facts, y, below, above) && is_bounded(facts, e->args[2], below, above);
+  case OP_AND: return y->op == OP_CONST && y->integer >= 0;
   case OP_ADD: case OP_SUB: case OP_MUL: case OP_NEG: case OP_DIV: case OP_MOD: case OP_QUO: case OP_REM:
     return is_wide(e->type) && is_bounded(facts, x, true, true) && (!y || is_bounded(facts, y, true, true));
   default: return false;
@@ -573,6 +574,28 @@ bool prove_equal(struct facts *facts, const struct ir_expr *a, const struct ir_e
   return prove_nonnegative(facts, gap) && prove_nonnegative(facts, poly_sub(facts, poly_constant(facts, 0), gap));
 }
 
+// x % m, also as x & (m - 1), is x modulo every divisor of m: one such remainder, as a term alone, becomes what it is of, and terms that the divisor divides go.
+enum { MOST_REMAINDERS = 8 };
+static bool open_remainder(struct facts *facts, struct poly *p, int64_t divisor) {
+  for (uint32_t i = 0; i < p->count; i++) {
+    struct atom *atom = p->terms[i].degree == 1 ? atom_at(facts, p->terms[i].atoms[0]) : NULL;
+    int64_t modulus;
+    if (!atom || atom->var || (atom->expr->op != OP_MOD && atom->expr->op != OP_REM && atom->expr->op != OP_AND)) continue;
+    if (!poly_is_constant(poly_of(facts, atom->expr->args[1]), &modulus)) continue;
+    if (atom->expr->op == OP_AND && (modulus & (modulus + 1))) continue;
+    modulus += atom->expr->op == OP_AND; // x & m is x % (m + 1) for m = 1, 3, 7 ...
+    if (modulus < 1 || modulus % divisor) continue;
+    struct poly term = {true, 1, &p->terms[i]}, times = poly_constant(facts, p->terms[i].coefficient);
+    struct poly whole = poly_add(facts, poly_sub(facts, *p, term), poly_mul(facts, times, poly_of(facts, atom->expr->args[0])));
+    if (!whole.is_valid) continue;
+    *p = (struct poly){.is_valid = true};
+    for (uint32_t k = 0; k < whole.count; k++)
+      if (whole.terms[k].coefficient % divisor) *p = poly_add(facts, *p, (struct poly){true, 1, &whole.terms[k]});
+    return true;
+  }
+  return false;
+}
+
 bool prove_divides(struct facts *facts, const struct ir_expr *b, const struct ir_expr *a) {
   struct poly p = poly_of(facts, a), d = poly_of(facts, b);
   int64_t divisor;
@@ -586,6 +609,7 @@ bool prove_divides(struct facts *facts, const struct ir_expr *b, const struct ir
         struct poly one = {true, 1, &p.terms[i]};
         remaining = poly_add(facts, remaining, one);
       }
+    for (int round = 0; round < MOST_REMAINDERS && open_remainder(facts, &remaining, divisor); round++) {}
     if (poly_is_zero(remaining)) return true;
     // a condition a % b == 0, known as 0 <= a % b <= 0
     for (uint32_t k = 0; k < facts->atoms.count; k++) {

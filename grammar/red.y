@@ -117,7 +117,7 @@ static char dimension(struct red_parser *parser, const char *text, struct range 
 %type <text> identifier binder
 %type <list> type_params names binders tuple_names inputs params strides stride_list exprs some_exprs axes
 %type <list> stmts block opt_else targets lets components directives refs stage_names
-%type <expr> expr postfix reduction body expr_block opt_guard opt_init opt_when opt_factor opt_depth target stride
+%type <expr> expr postfix reduction body expr_block opt_guard opt_init opt_when opt_factor opt_phase opt_depth target stride
 %type <axis> axis
 %type <let> let
 %type <stmt> stmt simple_stmt if_stmt
@@ -479,6 +479,9 @@ directive:
     SPLIT ref BY expr ARROW identifier ',' identifier
     { $$ = DIRECTIVE(@$, .kind = AST_SPLIT, .refs = LIST($2), .value = $4,
                      .names = LIST2(NAME_NODE($6, @6), NAME_NODE($8, @8))); }
+  | SPLIT ref BY expr ALONG identifier ARROW identifier ',' identifier
+    { $$ = DIRECTIVE(@$, .kind = AST_SPLIT, .refs = LIST($2), .value = $4, .tensor = NAME_OF($6, @6),
+                     .names = LIST2(NAME_NODE($8, @8), NAME_NODE($10, @10))); }
   | SPLIT ref INTO expr ARROW identifier ',' identifier
     { $$ = DIRECTIVE(@$, .kind = AST_SPLIT, .refs = LIST($2), .value = $4, .is_into = true,
                      .names = LIST2(NAME_NODE($6, @6), NAME_NODE($8, @8))); }
@@ -494,10 +497,10 @@ directive:
     { $$ = DIRECTIVE(@$, .kind = AST_UNROLL, .refs = LIST($2), .value = $3); }
   | VECTORIZE refs
     { $$ = DIRECTIVE(@$, .kind = AST_VECTORIZE, .refs = $2); }
-  | STAGE identifier AT ref IN memory opt_as opt_unit opt_layout opt_depth opt_by
+  | STAGE identifier AT ref IN memory opt_as opt_unit opt_phase opt_layout opt_depth opt_by
     { $$ = DIRECTIVE(@$, .kind = AST_STAGE, .tensor = NAME_OF($2, @2), .at = *$4, .word = NAME_OF($6, @6),
-                     .alias = NAME_OF($7, @7), .unit = $8.size, .along = $8.along, .pad = $9.pad,
-                     .pad_along = $9.pad_along, .swizzle = $9.swizzle, .depth = $10, .by = NAME_OF($11, @11)); }
+                     .alias = NAME_OF($7, @7), .unit = $8.size, .along = $8.along, .phase = $9, .pad = $10.pad,
+                     .pad_along = $10.pad_along, .swizzle = $10.swizzle, .depth = $11, .by = NAME_OF($12, @12)); }
   | CACHE identifier BY identifier
     { $$ = DIRECTIVE(@$, .kind = AST_CACHE, .names = LIST(NAME_NODE($2, @2)), .word = NAME_OF($4, @4)); }
   | BLOCKS expr
@@ -558,6 +561,11 @@ opt_factor:
 opt_unit:
     %empty               { $$.size = NULL; $$.along = (struct ast_ref){0}; }
   | UNIT expr ALONG ref  { $$.size = $2; $$.along = *$4; }
+  ;
+
+opt_phase:
+    %empty      { $$ = NULL; }
+  | ALONG expr  { $$ = $2; }
   ;
 
 opt_layout:

@@ -235,7 +235,7 @@ static bool check_stage_shared(struct checker *c, const struct ast_directive *so
   bool good = add_number(c, directive, source->unit, 1) && add_number(c, directive, source->pad, 0);
   for (uint32_t i = 0; i < 3; i++)
     good = good && add_number(c, directive, i < source->swizzle.count ? list_at(&source->swizzle, struct ast_expr, i) : NULL, 0);
-  return good && add_number(c, directive, NULL, is_async);
+  return good && add_number(c, directive, NULL, is_async) && add_number(c, directive, source->phase, 0);
 }
 
 static bool check_directive(struct checker *c, const struct ast_directive *source) {
@@ -245,6 +245,14 @@ static bool check_directive(struct checker *c, const struct ast_directive *sourc
     directive = add_directive(c, source->is_into ? DIRECTIVE_SPLIT_INTO : DIRECTIVE_SPLIT_BY, source);
     add_refs(c, directive, &source->refs);
     add_names(c, directive, &source->names);
+    if (source->tensor.text) {
+      struct symbol *symbol = check_find(c, source->tensor.text);
+      if (!symbol || symbol->kind != SYMBOL_TENSOR) {
+        diag_error(c->diag, ERROR_NOT_A_VALUE, source->tensor.range, "pieces lie along a tensor, and '%s' is none", source->tensor.text);
+        return false;
+      }
+      list_push(c->arena, &directive->names, (void *)symbol->mem->name);
+    }
     return set_factor(c, directive, source->value);
   case AST_FUSE:
     directive = add_directive(c, DIRECTIVE_FUSE, source);

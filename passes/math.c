@@ -104,7 +104,7 @@ static void lower_block(struct math *m, struct list *block) {
     stmt->hi = lower_expr(m, stmt->hi);
     lower_exprs(m, &stmt->indices);
     lower_exprs(m, &stmt->inputs);
-    uint32_t facts = m->positive.count;
+    uint32_t facts = m->positive.count, bounds = m->bounded.count;
     if (stmt->kind == IR_LET) math_note_variable(m, stmt->var, stmt->value);
     if (stmt->kind == IR_FOR) {
       math_note_variable(m, stmt->var, stmt->lo);
@@ -113,6 +113,7 @@ static void lower_block(struct math *m, struct list *block) {
     if (stmt->kind == IR_IF) math_note_condition(m, stmt->value);
     lower_block(m, &stmt->body);
     m->positive.count = facts;
+    m->bounded.count = bounds;
     lower_block(m, &stmt->otherwise);
     list_push(m->arena, &out, stmt);
   }

@@ -60,6 +60,10 @@ static bool is_bounded(const struct math *m, const struct ir_var *size) {
 }
 
 static struct known_range range_of_var(const struct math *m, const struct ir_var *var) {
+  for (uint32_t i = m->bounded.count; i-- > 0;) {
+    const struct math_bound *bound = m->bounded.at[i];
+    if (bound->var == var) return (struct known_range){bound->bits, true};
+  }
   if (var->kind == VAR_SIZE && var->constant && var->constant->integer >= 0)
     return (struct known_range){bit_length((uint64_t)var->constant->integer), false};
   if (is_extent(var)) return (struct known_range){is_bounded(m, var) ? 31 : 63, false};
@@ -174,7 +178,19 @@ void math_note_positive(struct math *m, struct ir_expr *e) {
   }
 }
 
+// x >= 0, or x < E where x is not negative.
+static void note_bound(struct math *m, const struct ir_expr *condition) {
+  const struct ir_expr *x = condition->args[0], *end = condition->args[1];
+  if (x->op != OP_VAR || x->type != TYPE_I32 || !ir_is_const(end)) return;
+  int bits = condition->op == OP_GE && end->integer >= 0 ? 31 : condition->op == OP_LT && end->integer > 0 && is_nonnegative(m, x) ? bit_length((uint64_t)end->integer - 1) : UNKNOWN;
+  if (bits == UNKNOWN || (range_of(m, x).bits != UNKNOWN && range_of(m, x).bits <= bits)) return;
+  struct math_bound *bound = arena_new(m->arena, struct math_bound);
+  *bound = (struct math_bound){x->var, bits};
+  list_push(m->arena, &m->bounded, bound);
+}
+
 void math_note_condition(struct math *m, struct ir_expr *condition) {
+  if (condition->op == OP_GE || condition->op == OP_LT) note_bound(m, condition);
   if (condition->op == OP_AND) {
     math_note_condition(m, condition->args[0]);
     math_note_condition(m, condition->args[1]);
@@ -217,6 +233,23 @@ static struct ir_expr *machine(struct math *m, bool is_quotient, struct ir_expr 
   return ir_binary(m->arena, is_quotient ? OP_QUO : OP_REM, a, b);
 }
 
+// x / d as x * M >> s, in 32 bits, where x is known to be small: two instructions, and none where LLVM would take 16-bit ones. With M = (2^s + e) / d and
+// x * e < 2^s that is exact. NULL where x is not known to be small enough.
+static struct ir_expr *by_product(struct math *m, struct ir_expr *x, uint64_t d) {
+  enum { MOST_BITS = 20 };
+  int bits = range_of(m, x).bits;
+  if (bits == UNKNOWN || bits > MOST_BITS || type_bits(x->type) != 32 || d > UINT64_C(1) << MOST_BITS) return NULL;
+  uint64_t most = (UINT64_C(1) << bits) - 1;
+  for (int s = 0; s < 32; s++) {
+    uint64_t power = UINT64_C(1) << s, times = (power + d - 1) / d, error = times * d - power;
+    if (error * most >= power) continue;
+    if (times * most > UINT32_MAX) return NULL;
+    struct ir_expr *product = ir_binary(m->arena, OP_MUL, ir_cast(m->arena, TYPE_U32, x), ir_int(m->arena, TYPE_U32, (int64_t)times));
+    return ir_cast(m->arena, x->type, ir_binary(m->arena, OP_SHR, product, ir_int(m->arena, TYPE_U32, s)));
+  }
+  return NULL;
+}
+
 static struct ir_expr *by_constant(struct math *m, bool is_quotient, struct ir_expr *a, struct ir_expr *b) {
   struct arena *arena = m->arena;
   uint64_t d = (uint64_t)b->integer;
@@ -228,6 +261,14 @@ static struct ir_expr *by_constant(struct math *m, bool is_quotient, struct ir_e
   if (type_is_signed(a->type) && b->integer == -1)
     return is_quotient ? ir_unary(arena, OP_NEG, a) : ir_int(arena, a->type, 0);
   bool is_power = (d & (d - 1)) == 0 && (!type_is_signed(a->type) || b->integer > 0);
+  if (!is_power && m->bounded.count) {
+    struct ir_expr *quotient = by_product(m, a, d);
+    if (quotient && is_quotient) return quotient;
+    if (quotient) { // never above d - 1: said, since pass `prove` knows it of remainders alone
+      struct ir_expr *rest = ir_cast(arena, TYPE_U32, ir_binary(arena, OP_SUB, a, ir_binary(arena, OP_MUL, quotient, b)));
+      return ir_cast(arena, a->type, ir_binary(arena, OP_MIN, rest, ir_int(arena, TYPE_U32, (int64_t)d - 1)));
+    }
+  }
   if (!is_power || !is_nonnegative(m, a)) return machine(m, is_quotient, a, b);
   if (!is_quotient) return ir_binary(arena, OP_AND, a, ir_int(arena, a->type, (int64_t)(d - 1)));
   return ir_binary(arena, OP_SHR, a, ir_int(arena, a->type, bit_length(d) - 1));

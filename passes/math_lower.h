@@ -12,6 +12,7 @@ struct math {
   struct list *out;             // where statements in front of the current one go
   struct range range;           // of the current statement
   struct list positive;         // struct ir_expr: known to be above 0 here
+  struct list bounded;          // struct math_bound: what conditions around say of variables
   struct list known;            // struct math_known: what this statement has computed so far
   const struct ir_function *functions[OP_COUNT][2]; // of f32 and f64; NULL until used
 };
@@ -19,6 +20,12 @@ struct math {
 // A lowered operation of the current statement, so that equal ones are computed once.
 struct math_known {
   struct ir_expr *call, *result;
+};
+
+// A variable that is in 0..2^bits - 1 here.
+struct math_bound {
+  const struct ir_var *var;
+  int bits;
 };
 
 // The value as something that may be repeated: itself, or a variable that a LET in front of the statement

@@ -226,6 +226,18 @@ static bool has_collective(const struct list *works, uint32_t from, uint32_t to,
 
 // One loop over the axis that works[from..to) share at `depth`.
 static void emit_loop(struct nest *n, const struct list *works, uint32_t from, uint32_t to, uint32_t depth, struct list *out) {
+  struct work *only = works->at[from];
+  struct ir_stage whole, *stage = only->stage;
+  struct ir_stmt *whole_test = to == from + 1 ? nest_test_vectors(n, only, depth, out, &whole) : NULL;
+  if (whole_test) {
+    only->stage = &whole;
+    emit_loop(n, works, from, to, depth, &whole_test->body);
+    only->stage = stage;
+    n->in_parts = true;
+    emit_loop(n, works, from, to, depth, &whole_test->otherwise);
+    n->in_parts = false;
+    return;
+  }
   struct list run = {0};
   for (uint32_t i = from; i < to; i++) list_push(n->arena, &run, works->at[i]);
   for (uint32_t i = 0; i < run.count; i++) {
@@ -246,7 +258,7 @@ static void emit_loop(struct nest *n, const struct list *works, uint32_t from, u
   loop->var = ir_new_var(n->kernel, VAR_AXIS, TYPE_INDEX, axis->var->label);
   loop->lo = nest_int(n, 0);
   loop->hi = nest_here(n, axis->extent);
-  loop->unroll = axis->bind == BIND_VECTOR ? UNROLL_VECTOR : axis->unroll;
+  loop->unroll = axis->bind != BIND_VECTOR ? axis->unroll : n->in_parts ? 1 : UNROLL_VECTOR;
   for (uint32_t i = 0; i < run.count; i++) { // a loop that indexes an array kept in registers is unrolled whole
     struct work *w = run.at[i];
     if (!nest_fits_registers(w)) continue;
@@ -425,6 +437,7 @@ bool pass_nest(struct pass_context *context, struct ir_kernel *kernel, struct ir
     for (uint32_t k = 0; k < w->stage->lets.count; k++) list_at(&w->stage->lets, struct ir_stmt, k)->var->mark = 0;
     list_push(n.arena, &n.works, w);
     list_push(n.arena, runs.at[runs.count - 1], w);
+    nest_defer_derived(&n, w->stage);
     if (!entry->is_general) nest_lift_vector_guards(&n, w->stage);
     nest_sort_guards(&n, w);
     nest_find_outer_guards(&n, w);

@@ -30,6 +30,7 @@ struct nest {
   struct ir_entry *entry;
   struct list works; // struct work
   struct ir_expr *logical[3]; // the block's place
+  bool in_parts;     // inside vectors that are not whole
   uint32_t arrived;  // block axes of which only the last block is here: bit 0 x, 1 y, 2 z
   bool failed;
 };
@@ -65,6 +66,12 @@ bool nest_reads_idle(struct nest *n, const struct work *w, struct ir_expr *guard
 void nest_lift_vector_guards(struct nest *n, struct ir_stage *stage);
 // Guards that are known further out come first; those that read memory stay last, behind the ones that keep them inside their tensors.
 void nest_sort_guards(struct nest *n, struct work *w);
+
+// nest_vector.c: derived axes that are made of one which may begin inside a piece are made behind its guards, where they are in their ranges.
+void nest_defer_derived(struct nest *n, struct ir_stage *stage);
+// Where the loops from `depth` on are vectors that an axis may begin or end inside of: a test, put into `out`, of whether all of a vector is there,
+// and in *whole the stage for its body. NULL where nothing is gained.
+struct ir_stmt *nest_test_vectors(struct nest *n, struct work *w, uint32_t depth, struct list *out, struct ir_stage *whole);
 
 // nest_reduce.c: whether the arrays of a reduction's values may lie in registers. Only then loops over them are unrolled whole.
 bool nest_fits_registers(const struct work *w);

@@ -48,6 +48,26 @@ static bool is_one_axis(const struct lets *lets, const struct offset_term *a, co
   return step.is_valid && outer.is_valid && poly_equal(&facts, step, outer);
 }
 
+// e + less, where e is a sum that has -less: without both. NULL where it is none.
+static struct ir_expr *without(const struct lets *lets, struct ir_expr *e, const struct ir_expr *less, int depth) {
+  for (struct ir_expr *value; (value = value_of(lets, e)) != e;) e = value;
+  if (depth == 0 || (e->op != OP_ADD && e->op != OP_SUB)) return NULL;
+  if (e->op == OP_SUB && ir_equal(e->args[1], less)) return e->args[0];
+  struct ir_expr *first = without(lets, e->args[0], less, depth - 1);
+  if (first) return ir_binary(lets->arena, e->op, first, e->args[1]);
+  struct ir_expr *second = e->op == OP_ADD ? without(lets, e->args[1], less, depth - 1) : NULL;
+  return second ? ir_binary(lets->arena, OP_ADD, e->args[0], second) : NULL;
+}
+
+// Whether b is what is taken away in a: the phase of a copy, and of the pieces that fill it.
+static bool is_taken_away(const struct lets *lets, struct offset_term *a, const struct offset_term *b) {
+  enum { MOST_SUMS = 4 };
+  if (b->index->op != OP_AND || !ir_equal(a->stride, b->stride)) return false;
+  struct ir_expr *left = without(lets, a->index, b->index, MOST_SUMS);
+  if (left) a->index = left;
+  return left != NULL;
+}
+
 uint32_t offset_terms(const struct lets *lets, const struct ir_mem *mem, struct ir_expr *const *indices, uint32_t count, struct offset_term *terms) {
   for (uint32_t d = 0; d < count; d++) terms[d] = (struct offset_term){indices[d], mem->strides.at[d]};
   for (bool changed = true; changed;) {
@@ -55,6 +75,12 @@ uint32_t offset_terms(const struct lets *lets, const struct ir_mem *mem, struct 
     for (uint32_t a = 0; a < count && !changed; a++)
       for (uint32_t b = 0; b < count && !changed; b++) {
         struct ir_expr *whole, *others;
+        if (a != b && is_taken_away(lets, &terms[a], &terms[b])) {
+          for (uint32_t d = b; d + 1 < count; d++) terms[d] = terms[d + 1];
+          count--;
+          changed = true;
+          break;
+        }
         if (a == b || !is_one_axis(lets, &terms[a], &terms[b], &whole, &others)) continue;
         terms[b].index = whole;
         if (others) terms[a].index = others;

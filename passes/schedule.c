@@ -284,11 +284,17 @@ static bool split_axis(struct scheduler *s, const struct ir_directive *directive
     outer = ir_binary(arena, OP_DIV, ir_binary(arena, OP_ADD, extent, ir_binary(arena, OP_SUB, factor, one)), factor);
   }
   struct facts facts;
+  struct ir_expr *shift = NULL;
+  if (directive->names.count > 2) { // along a tensor: the first piece may begin before the axis
+    int64_t most;
+    if (!schedule_along(s->context, s->kernel, s->entry, directive, axis, factor, &shift, &most)) return false;
+    outer = ir_binary(arena, OP_DIV, ir_binary(arena, OP_ADD, extent, ir_int(arena, TYPE_INDEX, most + factor->integer - 1)), factor);
+  }
   schedule_facts(s, &facts);
   if (directive->kind == DIRECTIVE_SPLIT_BY && !prove_nonnegative(&facts, poly_sub(&facts, poly_of(&facts, factor), poly_constant(&facts, 1))))
     assume(s, ir_binary(arena, OP_GE, ir_cast(arena, TYPE_I64, factor), ir_int(arena, TYPE_I64, 1)), "the factor of a split is below 1", directive->range);
-  bool is_exact = prove_divides(&facts, parts, extent) || axis->is_guarded;
-  if (!is_exact && !s->entry->is_general && !mentions_axis(extent) && is_vectorized(s, directive, directive->names.at[1])) {
+  bool is_exact = !shift && (prove_divides(&facts, parts, extent) || axis->is_guarded);
+  if (!is_exact && !shift && !s->entry->is_general && !mentions_axis(extent) && is_vectorized(s, directive, directive->names.at[1])) {
     assume_divides(s, extent, parts, directive->range); // whole vectors; the general entry takes the other sizes
     is_exact = true;
   }
@@ -298,7 +304,9 @@ static bool split_axis(struct scheduler *s, const struct ir_directive *directive
   o->is_guarded = !is_exact || axis->is_guarded;
   axis->var->kind = VAR_LET;
   struct ir_expr *whole = ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, ir_ref(arena, o->var), inner), ir_ref(arena, i->var));
+  if (shift) whole = ir_binary(arena, OP_SUB, whole, shift);
   struct ir_stmt *derived = ir_let(arena, axis->var, whole, axis->range);
+  bool has_start = shift && !ir_const_is(shift, 0);
   struct ir_expr *guard = ir_binary(arena, OP_LT, ir_ref(arena, axis->var), extent);
   for (uint32_t k = 0; k < s->entry->stages.count; k++) {
     struct ir_stage *stage = s->entry->stages.at[k];
@@ -310,6 +318,7 @@ static bool split_axis(struct scheduler *s, const struct ir_directive *directive
     put_axis(s, stage, place, o, is_reduction);
     list_insert(arena, &stage->derived, 0, derived);
     if (!is_exact) list_insert(arena, &stage->guards, 0, guard);
+    if (has_start) list_insert(arena, &stage->guards, 0, ir_binary(arena, OP_GE, ir_ref(arena, axis->var), ir_int(arena, TYPE_INDEX, 0)));
   }
   retire(s, axis, "split", directive->range);
   return true;

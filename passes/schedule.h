@@ -3,6 +3,7 @@
 #define RED_PASSES_SCHEDULE_H
 
 #include "compiler/pass.h"
+#include "compiler/poly.h"
 
 // passes/automatic_general.c: appends directives to an entry that has neither a user's schedule nor one of passes/automatic.h.
 void schedule_automatically(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry);
@@ -17,6 +18,17 @@ bool schedule_registers(struct pass_context *context, struct ir_kernel *kernel, 
 
 // passes/stage_shared.c: a stage that copies part of a tensor to shared memory, which the stages inside an axis read instead.
 bool schedule_shared(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry, const struct ir_directive *directive);
+
+// passes/split_along.c: where an access of `mem` at `indices` stands, in elements, over the leaf axes of the stage.
+struct poly schedule_offset(struct arena *arena, struct facts *facts, const struct ir_stage *stage, const struct ir_mem *mem, struct ir_expr *const *indices);
+// Where it stands with these axes at 0, in elements, without the terms that are multiples of the factor;
+// NULL where that is no sum of products. Without a factor: all terms.
+struct ir_expr *schedule_start(struct arena *arena, struct facts *facts, const struct ir_stage *stage, const struct list *axes, const struct ir_mem *mem, struct ir_expr *const *indices,
+                               struct ir_expr *factor);
+// By how much the pieces of `axis` that `split ... along` makes are shifted, an index expression of other axes from 0 to *most.
+// Reports and returns false where they cannot be.
+bool schedule_along(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry, const struct ir_directive *directive, const struct ir_axis *axis, struct ir_expr *factor,
+                    struct ir_expr **shift, int64_t *most);
 
 // passes/copies.c: puts the stage that fills a copy in front of the one at `place`, its first reader, and of copies further in.
 void schedule_insert_fill(struct arena *arena, struct ir_entry *entry, struct ir_stage *fill, uint32_t place);

@@ -27,6 +27,7 @@ struct sharer {
   const char *at;     // label of the axis
   struct list own;    // struct ir_axis: of the first reader, inside `at`, that the copy has too
   struct list axes;   // struct ir_axis: the copy's, one for each
+  struct ir_expr *phase; // `along`: by how much the part's first element lies behind the start of the copy; NULL elsewhere
   bool has_other_axes; // inside `at`, which the copy has not
 };
 
@@ -122,18 +123,50 @@ static bool check_layout(struct sharer *s, int64_t units) {
   return true;
 }
 
-static bool make_memory(struct sharer *s) {
-  struct diag *diag = s->context->diag;
-  struct range range = s->directive->range;
+static void begin_memory(struct sharer *s) {
   struct ir_mem *mem = s->copy = arena_new(s->arena, struct ir_mem);
-  uint32_t along = place_along(s, AXIS_OF_UNIT), padded = place_along(s, AXIS_OF_PAD);
-  int64_t unit = (int64_t)number(s, SHARED_UNIT), pad = (int64_t)number(s, SHARED_PAD), row = 1, units = 1, bytes = type_bytes(s->tensor->type);
   mem->label = s->directive->names.at[1];
   mem->name = ir_fresh_name(s->kernel, mem->label);
   mem->space = SPACE_SHARED;
   mem->type = s->tensor->type;
   mem->alignment = 16;
-  mem->range = range;
+  mem->range = s->directive->range;
+}
+
+// One copy may be larger than what a kernel can declare.
+static bool add_memory(struct sharer *s, int64_t units, int64_t own) {
+  struct diag *diag = s->context->diag;
+  struct ir_mem *mem = s->copy;
+  int64_t declared = 0, total = own, most = s->context->options->target ? s->context->options->target->shared_limit : STATIC_LIMIT;
+  bool has_dynamic = false;
+  for (uint32_t i = 0; i < s->entry->memory.count; i++) {
+    const struct ir_mem *other = s->entry->memory.at[i];
+    if (other->space != SPACE_SHARED || other->dims.count == 0) continue;
+    const struct ir_expr *dim = other->dims.at[0], *stride = other->strides.at[0];
+    int64_t others = dim->integer * stride->integer * type_bytes(other->type);
+    has_dynamic |= other->is_dynamic;
+    declared += other->is_dynamic ? 0 : others;
+    total += others;
+  }
+  mem->is_dynamic = own > STATIC_LIMIT && !has_dynamic;
+  declared += mem->is_dynamic ? 0 : own;
+  if (declared > STATIC_LIMIT) total = declared, most = STATIC_LIMIT;
+  if (units > MOST_UNITS || total > most) {
+    diag_error(diag, ERROR_SHARED_LIMIT, s->directive->range, "with the copy of '%s' a block takes %lld bytes of shared memory%s; at most %lld are legal", s->tensor->label, (long long)total,
+               units > MOST_UNITS ? " or more" : "", (long long)most);
+    diag_note(diag, (struct range){0}, "split the axes inside '%s' by smaller factors", s->at);
+    return false;
+  }
+  list_push(s->arena, &s->entry->memory, mem);
+  return true;
+}
+
+static bool make_memory(struct sharer *s) {
+  struct diag *diag = s->context->diag;
+  struct range range = s->directive->range;
+  struct ir_mem *mem = s->copy;
+  uint32_t along = place_along(s, AXIS_OF_UNIT), padded = place_along(s, AXIS_OF_PAD);
+  int64_t unit = (int64_t)number(s, SHARED_UNIT), pad = (int64_t)number(s, SHARED_PAD), row = 1, units = 1, bytes = type_bytes(s->tensor->type);
   if (unit > 1 && along == UINT32_MAX) return has_no_axis(s, AXIS_OF_UNIT);
   if (s->directive->axes.count > AXIS_OF_PAD && padded == UINT32_MAX) return has_no_axis(s, AXIS_OF_PAD);
   if (padded == UINT32_MAX) padded = s->own.count - 1;
@@ -159,35 +192,14 @@ static bool make_memory(struct sharer *s) {
   mem->swizzle_base = (uint32_t)number(s, SHARED_BASE);
   mem->swizzle_shift = (uint32_t)number(s, SHARED_SHIFT);
   if (!check_layout(s, units)) return false;
-  // one copy may be larger than what a kernel can declare
-  int64_t own = row * unit * bytes, declared = 0, total = own, most = s->context->options->target ? s->context->options->target->shared_limit : STATIC_LIMIT;
-  bool has_dynamic = false;
-  for (uint32_t i = 0; i < s->entry->memory.count; i++) {
-    const struct ir_mem *other = s->entry->memory.at[i];
-    if (other->space != SPACE_SHARED || other->dims.count == 0) continue;
-    const struct ir_expr *dim = other->dims.at[0], *stride = other->strides.at[0];
-    int64_t others = dim->integer * stride->integer * type_bytes(other->type);
-    has_dynamic |= other->is_dynamic;
-    declared += other->is_dynamic ? 0 : others;
-    total += others;
-  }
-  mem->is_dynamic = own > STATIC_LIMIT && !has_dynamic;
-  declared += mem->is_dynamic ? 0 : own;
-  if (declared > STATIC_LIMIT) total = declared, most = STATIC_LIMIT;
-  if (units > MOST_UNITS || total > most) {
-    diag_error(diag, ERROR_SHARED_LIMIT, range, "with the copy of '%s' a block takes %lld bytes of shared memory%s; at most %lld are legal", s->tensor->label, (long long)total,
-               units > MOST_UNITS ? " or more" : "", (long long)most);
-    diag_note(diag, (struct range){0}, "split the axes inside '%s' by smaller factors", s->at);
-    return false;
-  }
-  list_push(s->arena, &s->entry->memory, mem);
-  return true;
+  return add_memory(s, units, row * unit * bytes);
 }
 
 // Indices of the copy for the places that `axes` stand at.
 static struct list copy_indices(struct sharer *s, const struct list *axes) {
   struct list indices = {0};
   uint32_t along = place_along(s, AXIS_OF_UNIT);
+  if (s->phase) list_push(s->arena, &indices, ir_int(s->arena, TYPE_INDEX, 0));
   struct ir_expr *rest = NULL;
   for (uint32_t i = 0; i < axes->count; i++) {
     struct ir_expr *place = ir_ref(s->arena, list_at(axes, struct ir_axis, i)->var);
@@ -199,6 +211,7 @@ static struct list copy_indices(struct sharer *s, const struct list *axes) {
     list_push(s->arena, &indices, place);
   }
   if (rest) list_push(s->arena, &indices, rest);
+  if (s->phase) list_push(s->arena, &indices, s->phase);
   return indices;
 }
 
@@ -327,6 +340,103 @@ static struct ir_stage *make_fill(struct sharer *s, const struct ir_stage *reade
   return fill;
 }
 
+// --- Copies along their tensors ---------------------------------------------------------------------------------------
+//
+//   stage X at t in shared as S along 16: the pieces of 16 elements, counted from the start of X, that hold the part are copied whole, as they lie:
+//   S[piece * 16 + element] = X[min(first + piece, last) * 16 + element], where `first` holds the part's first element and `last` is the tensor's last.
+//   Readers find (i, j) at phase + i * stride + j, with the strides of the tensor. So no piece is guarded, and each is one access on either side.
+
+static bool refuse_along(struct sharer *s, const struct ir_stage *stage, const char *why) { return refuse(s, stage, arena_printf(s->arena, "copies along a tensor hold one run of it, and %s", why)); }
+
+// The copy's layout and the stage that fills it; NULL after an error.
+static struct ir_stage *make_run(struct sharer *s, const struct ir_stage *reader, struct ir_expr *load) {
+  struct arena *arena = s->arena;
+  int64_t pieces = (int64_t)number(s, SHARED_PHASE), last = 0;
+  struct ir_expr *factor = ir_int(arena, TYPE_INDEX, pieces), *one = ir_int(arena, TYPE_INDEX, 1), *zero = ir_int(arena, TYPE_INDEX, 0);
+  struct facts facts;
+  facts_init(&facts, arena);
+  if (s->entry->when) facts_add_condition(&facts, s->entry->when);
+  for (uint32_t i = 0; i < s->entry->assumptions.count; i++) facts_add_condition(&facts, list_at(&s->entry->assumptions, struct ir_requirement, i)->condition);
+  stage_facts(reader, &facts);
+  if (pieces & (pieces - 1)) return refuse(s, reader, "copies along a tensor are made of pieces of a power of two"), NULL;
+  if (s->tensor->is_strided) return refuse_along(s, reader, "it has strides of its own"), NULL;
+  struct poly offset = schedule_offset(arena, &facts, reader, s->tensor, load->args);
+  struct list strides = {0};
+  for (uint32_t i = 0; i < s->own.count; i++) {
+    struct ir_axis *axis = s->own.at[i];
+    struct poly coefficient, rest;
+    int64_t stride, most;
+    if (!offset.is_valid || !poly_linear(&facts, offset, axis->var, &coefficient, &rest) || !poly_is_constant(coefficient, &stride) || stride < 0)
+      return refuse_along(s, reader, arena_printf(arena, "axis '%s' does not move it by a constant", axis->var->label)), NULL;
+    if (__builtin_mul_overflow(stride, axis->extent->integer - 1, &most) || most > MOST_UNITS || (last += most) > MOST_UNITS)
+      return refuse_along(s, reader, arena_printf(arena, "axis '%s' moves it too far", axis->var->label)), NULL;
+    list_push(arena, &strides, ir_int(arena, TYPE_I64, stride));
+  }
+  struct ir_expr *start = schedule_start(arena, &facts, reader, &s->own, s->tensor, load->args, factor), *first = schedule_start(arena, &facts, reader, &s->own, s->tensor, load->args, NULL);
+  if (!start || !first) return refuse_along(s, reader, "where it starts is no sum of products of axes"), NULL;
+  int64_t step = pieces, most_phase; // what the phase is a multiple of
+  while (step > 1 && (pieces % step || !prove_divides(&facts, ir_int(arena, TYPE_INDEX, step), start))) step--;
+  s->phase = ir_binary(arena, OP_AND, start, ir_int(arena, TYPE_INDEX, pieces - 1));
+  most_phase = ir_is_const(s->phase) ? s->phase->integer : pieces - step;
+  int64_t count = (last + most_phase) / pieces + 1;
+  // the copy: a dimension for all of it, those of the readers' axes, and the place in it
+  struct ir_mem *mem = s->copy;
+  list_push(arena, &mem->dims, ir_int(arena, TYPE_I64, 1));
+  list_push(arena, &mem->strides, ir_int(arena, TYPE_I64, count * pieces));
+  for (uint32_t i = 0; i < s->own.count; i++) {
+    list_push(arena, &mem->dims, ir_int(arena, TYPE_I64, list_at(&s->own, struct ir_axis, i)->extent->integer));
+    list_push(arena, &mem->strides, strides.at[i]);
+  }
+  list_push(arena, &mem->dims, ir_int(arena, TYPE_I64, count * pieces - last));
+  list_push(arena, &mem->strides, ir_int(arena, TYPE_I64, 1));
+  // its fill
+  struct ir_stage *fill = arena_new(arena, struct ir_stage);
+  fill->kind = STAGE_STORE;
+  fill->label = mem->label;
+  fill->range = s->directive->range;
+  fill->mem = mem;
+  uint32_t at = place_of_at(s, reader);
+  for (uint32_t i = 0; i <= at; i++) {
+    struct ir_stage_axis *source = reader->axes.at[i], *used = arena_new(arena, struct ir_stage_axis);
+    if (source->axis->bind >= BIND_THREAD_X && source->axis->bind <= BIND_THREAD_Z) continue;
+    used->axis = source->axis;
+    list_push(arena, &fill->axes, used);
+  }
+  struct ir_var *vars[2];
+  for (int k = 0; k < 2; k++) {
+    struct ir_axis *axis = arena_new(arena, struct ir_axis);
+    struct ir_stage_axis *used = arena_new(arena, struct ir_stage_axis);
+    axis->var = vars[k] = ir_new_var(s->kernel, VAR_AXIS, TYPE_INDEX, k ? "element" : "piece");
+    axis->var->range = axis->range = s->directive->range;
+    axis->extent = ir_int(arena, TYPE_INDEX, k ? pieces : count);
+    list_push(arena, &s->entry->axes, axis);
+    used->axis = axis;
+    list_push(arena, &fill->axes, used);
+  }
+  for (uint32_t d = 0; d + 1 < mem->dims.count; d++) list_push(arena, &fill->indices, zero);
+  list_push(arena, &fill->indices, ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, ir_ref(arena, vars[0]), factor), ir_ref(arena, vars[1])));
+  struct ir_expr *total = ir_int(arena, TYPE_I64, 1);
+  for (uint32_t d = 0; d < s->tensor->dims.count; d++) total = ir_binary(arena, OP_MUL, total, s->tensor->dims.at[d]);
+  struct ir_expr *elements = ir_cast(arena, TYPE_INDEX, total), *piece = ir_binary(arena, OP_ADD, ir_binary(arena, OP_DIV, first, factor), ir_ref(arena, vars[0])), *place;
+  if (ir_is_const(total)) elements = ir_int(arena, TYPE_INDEX, total->integer);
+  if (s->entry->is_general) { // pieces need not be whole there
+    place = ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, piece, factor), ir_ref(arena, vars[1]));
+    place = ir_binary(arena, OP_MIN, place, ir_binary(arena, OP_SUB, elements, one));
+  } else {
+    struct ir_requirement *assumption = arena_new(arena, struct ir_requirement);
+    struct ir_expr *rest = ir_binary(arena, OP_MOD, total, ir_int(arena, TYPE_I64, pieces));
+    *assumption = (struct ir_requirement){ir_binary(arena, OP_EQ, rest, ir_int(arena, TYPE_I64, 0)), arena_printf(arena, "'%s' is not made of whole pieces", s->tensor->label), s->directive->range};
+    list_push(arena, &s->entry->assumptions, assumption);
+    place = ir_binary(arena, OP_MIN, piece, ir_binary(arena, OP_SUB, ir_binary(arena, OP_DIV, elements, factor), one));
+    place = ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, place, factor), ir_ref(arena, vars[1]));
+  }
+  struct list places = {0};
+  for (uint32_t d = 0; d + 1 < s->tensor->dims.count; d++) list_push(arena, &places, zero);
+  list_push(arena, &places, place);
+  fill->value = ir_load(arena, s->tensor, &places);
+  return fill;
+}
+
 // --- Reading the copy -------------------------------------------------------------------------------------------------
 
 // Another reader's axes in the order of s->own, where it reads the same part in the same way.
@@ -402,8 +512,15 @@ bool schedule_shared(struct pass_context *context, struct ir_kernel *kernel, str
       first = stage;
       first_place = n;
       load = find.load;
-      if (!find_own(&s, stage, load) || !make_memory(&s)) return false;
-      fill = make_fill(&s, stage, load);
+      if (!find_own(&s, stage, load)) return false;
+      begin_memory(&s);
+      if (number(&s, SHARED_PHASE) <= 1) {
+        if (!make_memory(&s)) return false;
+        fill = make_fill(&s, stage, load);
+      } else {
+        fill = make_run(&s, stage, load);
+        if (fill && !add_memory(&s, 1, list_at(&s.copy->strides, struct ir_expr, 0)->integer * type_bytes(s.copy->type))) return false;
+      }
       if (!fill) return false;
       axes = s.own;
     } else if (!match_axes(&s, first, load, stage, find.load, &axes)) {

@@ -1,0 +1,168 @@
+// Vectors that an axis may begin or end inside of: whole ones without guards, the others element by element.
+//
+//   for v in 0 .. 4 vector {                                   let first = o * 4 - shift
+//     let x = o * 4 + v - shift                                if first >= 0 && first < n - 3 {
+//     if x >= 0 { if x < n { store Y[x] = .. } }        ->       for v in 0 .. 4 vector { let x = first + v;  store Y[x] = .. }
+//   }                                                          } else { for v in 0 .. 4 { let x = ..;  if x >= 0 { if x < n { .. } } } }
+//
+// For stages with pieces along a tensor (split_along.c), in the fast entry, where all loops from here on are vectors and x is a sum with constant multiples
+// of them.
+#include "passes/nest.h"
+#include "passes/stage.h"
+
+// A guard x >= 0 or x < E: its x; NULL where it is another.
+static struct ir_var *guarded_var(const struct ir_expr *guard) {
+  bool is_start = guard->op == OP_GE && ir_const_is(guard->args[1], 0), is_end = guard->op == OP_LT && !mentions_axis(guard->args[1]);
+  return (is_start || is_end) && guard->args[0]->op == OP_VAR ? guard->args[0]->var : NULL;
+}
+
+static uint32_t place_of_let(const struct ir_stage *stage, const struct ir_var *var) {
+  for (uint32_t i = 0; i < stage->derived.count; i++)
+    if (list_at(&stage->derived, struct ir_stmt, i)->var == var) return i;
+  return UINT32_MAX;
+}
+
+static bool mentions_marked(const struct ir_expr *e) {
+  if (e->op == OP_VAR) return e->var->mark;
+  for (uint32_t i = 0; i < e->count; i++)
+    if (mentions_marked(e->args[i])) return true;
+  return false;
+}
+
+// Whether x may begin inside a piece: it has a guard x >= 0.
+static bool starts_inside(const struct ir_stage *stage, const struct ir_var *x) {
+  for (uint32_t g = 0; g < stage->guards.count; g++)
+    if (list_at(&stage->guards, struct ir_expr, g)->op == OP_GE && guarded_var(stage->guards.at[g]) == x) return true;
+  return false;
+}
+
+void nest_defer_derived(struct nest *n, struct ir_stage *stage) {
+  struct list kept = {0}, deferred = {0};
+  for (uint32_t i = 0; i < stage->derived.count; i++) list_at(&stage->derived, struct ir_stmt, i)->var->mark = 0;
+  for (uint32_t g = 0; g < stage->guards.count; g++) {
+    struct ir_var *x = guarded_var(stage->guards.at[g]);
+    if (x && list_at(&stage->guards, struct ir_expr, g)->op == OP_GE) x->mark = 1;
+  }
+  bool is_possible = stage->kind == STAGE_STORE;
+  for (uint32_t i = 0; i < stage->derived.count; i++) { // in order: each is made of the ones before
+    struct ir_stmt *let = stage->derived.at[i];
+    bool is_made_of_one = mentions_marked(let->value);
+    for (uint32_t g = 0; g < stage->guards.count && is_made_of_one; g++) is_possible &= !ir_mentions(stage->guards.at[g], let->var);
+    if (is_made_of_one) let->var->mark = 1;
+    list_push(n->arena, is_made_of_one ? &deferred : &kept, let);
+  }
+  for (uint32_t i = 0; i < stage->derived.count; i++) list_at(&stage->derived, struct ir_stmt, i)->var->mark = 0;
+  if (!deferred.count) return;
+  if (is_possible) {
+    list_append(n->arena, &deferred, &stage->lets);
+    stage->derived = kept;
+    stage->lets = deferred;
+    return;
+  }
+  for (uint32_t g = 0; g < stage->guards.count; g++) { // a guard asks one of them: they are made of what is in its range anyway
+    const struct ir_expr *guard = stage->guards.at[g];
+    struct ir_var *x = guarded_var(guard);
+    if (!x || !starts_inside(stage, x)) continue;
+    struct ir_expr *whole = x->subst ? x->subst : ir_ref(n->arena, x), *last = guard->op == OP_LT ? ir_binary(n->arena, OP_SUB, guard->args[1], nest_int(n, 1)) : NULL;
+    x->subst = last ? ir_binary(n->arena, OP_MIN, whole, last) : ir_binary(n->arena, OP_MAX, whole, nest_int(n, 0));
+  }
+  stage->derived = list_copy(n->arena, &stage->derived);
+  for (uint32_t i = 0; i < stage->derived.count; i++) {
+    struct ir_stmt *let = stage->derived.at[i];
+    stage->derived.at[i] = ir_let(n->arena, let->var, nest_here(n, let->value), let->range);
+  }
+  for (uint32_t g = 0; g < stage->guards.count; g++) {
+    struct ir_var *x = guarded_var(stage->guards.at[g]);
+    if (x) x->subst = NULL;
+  }
+}
+
+// x in what is known here and in axes of vectors: the other derived axes as what they stand for.
+static struct ir_expr *in_vectors(struct nest *n, const struct ir_stage *stage, struct ir_var *x) {
+  struct ir_expr *e = ir_ref(n->arena, x);
+  for (uint32_t i = stage->derived.count; i-- > 0;) {
+    struct ir_stmt *let = stage->derived.at[i];
+    if (let->var->subst) continue;
+    let->var->subst = let->value;
+    e = ir_substitute(n->arena, e);
+    let->var->subst = NULL;
+  }
+  return e;
+}
+
+static bool starts_anywhere(const struct work *w) {
+  for (uint32_t g = w->guards_done; g < w->stage->guards.count; g++) {
+    const struct ir_expr *guard = w->stage->guards.at[g];
+    if (guard->op == OP_GE && guarded_var(guard)) return true;
+  }
+  return false;
+}
+
+// e = step * var + what does not mention it, as it is written.
+static bool step_of(const struct ir_expr *e, const struct ir_var *var, int64_t *step) {
+  int64_t a, b;
+  *step = 0;
+  if (!ir_mentions(e, var)) return true;
+  if (e->op == OP_VAR) return *step = 1, true;
+  if (e->op == OP_ADD || e->op == OP_SUB)
+    return step_of(e->args[0], var, &a) && step_of(e->args[1], var, &b) && !(e->op == OP_ADD ? __builtin_add_overflow(a, b, step) : __builtin_sub_overflow(a, b, step));
+  if (e->op == OP_MUL && ir_is_const(e->args[1])) return step_of(e->args[0], var, &a) && !__builtin_mul_overflow(a, e->args[1]->integer, step);
+  return false;
+}
+
+// Finds x = first + steps * vectors, and how far the last element of a vector lies behind its first. *first is said with what is known here.
+static bool take_apart(struct nest *n, const struct work *w, uint32_t depth, struct ir_var *x, struct ir_expr **first, struct ir_expr **steps, int64_t *reach) {
+  struct ir_expr *place = in_vectors(n, w->stage, x);
+  *steps = nest_int(n, 0);
+  *reach = 0;
+  for (uint32_t d = depth; d < w->loops.count; d++) {
+    struct ir_axis *axis = list_at(&w->loops, struct ir_stage_axis, d)->axis;
+    int64_t step;
+    if (!step_of(place, axis->var, &step) || step < 0 || step > INT32_MAX) {
+      for (uint32_t k = depth; k < d; k++) list_at(&w->loops, struct ir_stage_axis, k)->axis->var->subst = NULL;
+      return false;
+    }
+    *steps = ir_binary(n->arena, OP_ADD, *steps, ir_binary(n->arena, OP_MUL, ir_ref(n->arena, axis->var), nest_int(n, step)));
+    *reach += step * (axis->extent->integer - 1);
+    axis->var->subst = nest_int(n, 0);
+  }
+  *first = nest_here(n, place);
+  for (uint32_t d = depth; d < w->loops.count; d++) list_at(&w->loops, struct ir_stage_axis, d)->axis->var->subst = NULL;
+  return true;
+}
+
+struct ir_stmt *nest_test_vectors(struct nest *n, struct work *w, uint32_t depth, struct list *out, struct ir_stage *whole) {
+  if (n->entry->is_general || n->in_parts || w->stage->kind != STAGE_STORE || !starts_anywhere(w)) return NULL;
+  for (uint32_t d = depth; d < w->loops.count; d++)
+    if (list_at(&w->loops, struct ir_stage_axis, d)->axis->bind != BIND_VECTOR) return NULL;
+  struct list kept = {0};
+  struct ir_expr *condition = ir_int(n->arena, TYPE_BOOL, 1);
+  struct ir_expr **firsts = arena_array(n->arena, struct ir_expr *, w->stage->derived.count + 1);
+  *whole = *w->stage;
+  whole->derived = list_copy(n->arena, &whole->derived);
+  for (uint32_t g = 0; g < w->stage->guards.count; g++) {
+    struct ir_expr *guard = w->stage->guards.at[g], *first, *steps;
+    struct ir_var *x = g >= w->guards_done ? guarded_var(guard) : NULL;
+    uint32_t place = x ? place_of_let(w->stage, x) : UINT32_MAX;
+    int64_t reach;
+    if (place == UINT32_MAX || x->subst || !take_apart(n, w, depth, x, &first, &steps, &reach)) {
+      list_push(n->arena, &kept, guard);
+      continue;
+    }
+    if (!firsts[place]) { // the first guard of this x
+      struct ir_var *var = nest_new_let(n, x->label, TYPE_INDEX), *known = nest_new_let(n, x->label, TYPE_INDEX);
+      nest_emit_let(n, out, var, first, w->stage->range);
+      firsts[place] = known->subst = ir_ref(n->arena, var); // known here, as other lets are
+      whole->derived.at[place] = ir_let(n->arena, x, ir_binary(n->arena, OP_ADD, ir_ref(n->arena, known), steps), w->stage->range);
+    }
+    struct ir_expr *test = guard->op == OP_GE ? ir_binary(n->arena, OP_GE, firsts[place], nest_int(n, 0))
+                                              : ir_binary(n->arena, OP_LT, firsts[place], ir_binary(n->arena, OP_SUB, nest_here(n, guard->args[1]), nest_int(n, reach)));
+    condition = ir_binary(n->arena, OP_AND, condition, test);
+  }
+  if (ir_is_const(condition)) return NULL;
+  whole->guards = kept;
+  struct ir_stmt *test = ir_stmt(n->arena, IR_IF, w->stage->range);
+  test->value = condition;
+  list_push(n->arena, out, test);
+  return test;
+}
