@@ -395,6 +395,7 @@ static struct ir_stage *make_run(struct sharer *s, const struct ir_stage *reader
   fill->label = mem->label;
   fill->range = s->directive->range;
   fill->mem = mem;
+  fill->is_async = is_async(s);
   uint32_t at = place_of_at(s, reader);
   for (uint32_t i = 0; i <= at; i++) {
     struct ir_stage_axis *source = reader->axes.at[i], *used = arena_new(arena, struct ir_stage_axis);
