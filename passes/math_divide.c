@@ -178,11 +178,17 @@ void math_note_positive(struct math *m, struct ir_expr *e) {
   }
 }
 
-// x >= 0, or x < E where x is not negative.
+static bool is_bound_here(const struct math *m, const struct ir_var *var) {
+  for (uint32_t i = 0; i < m->bounded.count; i++)
+    if (list_at(&m->bounded, struct math_bound, i)->var == var) return true;
+  return false;
+}
+
+// x >= 0, or x < E behind it: of what may begin inside a piece of memory (split_along.c).
 static void note_bound(struct math *m, const struct ir_expr *condition) {
   const struct ir_expr *x = condition->args[0], *end = condition->args[1];
   if (x->op != OP_VAR || x->type != TYPE_I32 || !ir_is_const(end)) return;
-  int bits = condition->op == OP_GE && end->integer >= 0 ? 31 : condition->op == OP_LT && end->integer > 0 && is_nonnegative(m, x) ? bit_length((uint64_t)end->integer - 1) : UNKNOWN;
+  int bits = condition->op == OP_GE && end->integer >= 0 ? 31 : condition->op == OP_LT && end->integer > 0 && is_bound_here(m, x->var) ? bit_length((uint64_t)end->integer - 1) : UNKNOWN;
   if (bits == UNKNOWN || (range_of(m, x).bits != UNKNOWN && range_of(m, x).bits <= bits)) return;
   struct math_bound *bound = arena_new(m->arena, struct math_bound);
   *bound = (struct math_bound){x->var, bits};
