@@ -63,6 +63,24 @@ static int64_t attained(struct arena *arena, const struct ir_entry *entry, struc
   return most;
 }
 
+// Whether a guard of the stage holds only where the axis is below its extent: the axis is the outer piece of a split, of extent (E + F - 1) / F, and the guard is x < E,
+// with x = axis * F + the inner piece.
+static bool is_guarded(const struct ir_stage *stage, const struct ir_axis *axis) {
+  const struct ir_expr *extent = axis->extent;
+  if (extent->op != OP_DIV || !ir_is_const(extent->args[1]) || extent->args[0]->op != OP_ADD || !ir_const_is(extent->args[0]->args[1], extent->args[1]->integer - 1)) return false;
+  for (uint32_t g = 0; g < stage->guards.count; g++) {
+    const struct ir_expr *guard = stage->guards.at[g];
+    if (guard->op != OP_LT || guard->args[0]->op != OP_VAR || !ir_equal(guard->args[1], extent->args[0]->args[0])) continue;
+    for (uint32_t d = 0; d < stage->derived.count; d++) {
+      const struct ir_stmt *let = stage->derived.at[d];
+      const struct ir_expr *x = let->value, *outer = x->op == OP_ADD ? x->args[0] : NULL;
+      if (let->var != guard->args[0]->var || !outer || outer->op != OP_MUL || outer->args[0]->op != OP_VAR || outer->args[0]->var != axis->var) continue;
+      if (ir_equal(outer->args[1], extent->args[1]) && x->args[1]->op == OP_VAR && x->args[1]->var->kind == VAR_AXIS) return true;
+    }
+  }
+  return false;
+}
+
 bool schedule_bound_extent(struct pass_context *context, struct ir_entry *entry, struct ir_axis *axis) {
   struct arena *arena = context->arena;
   struct facts facts;
@@ -81,7 +99,7 @@ bool schedule_bound_extent(struct pass_context *context, struct ir_entry *entry,
   for (uint32_t n = 0; n < entry->stages.count; n++) {
     struct ir_stage *stage = entry->stages.at[n];
     for (uint32_t i = 0; i < stage->axes.count; i++)
-      if (list_at(&stage->axes, struct ir_stage_axis, i)->axis == axis) list_insert(arena, &stage->guards, 0, guard);
+      if (list_at(&stage->axes, struct ir_stage_axis, i)->axis == axis && !is_guarded(stage, axis)) list_insert(arena, &stage->guards, 0, guard);
   }
   axis->extent = ir_int(arena, TYPE_INDEX, high);
   return true;
