@@ -81,6 +81,7 @@ static red_error take_options(struct jit *jit, const red_options *options) {
   jit->optimize = options->optimize ? (uint32_t)options->optimize - 1 : 3;
   jit->no_contract = options->no_contract;
   jit->debug = options->debug;
+  jit->batch_invariant = options->batch_invariant;
   jit->defines = calloc(options->define_count + 1, sizeof *jit->defines);
   jit->schedule = options->schedule ? strdup(options->schedule) : NULL;
   if (!jit->defines || (options->schedule && !jit->schedule)) return error_memory();
@@ -111,7 +112,7 @@ static void add_string(struct text *key, const char *string) {
 // Everything that the code depends on.
 static void make_key(struct jit *jit) {
   struct text *key = &jit->key;
-  const uint8_t flags[] = {(uint8_t)jit->optimize, jit->no_contract, jit->debug};
+  const uint8_t flags[] = {(uint8_t)jit->optimize, jit->no_contract, jit->debug, jit->batch_invariant};
   add_string(key, RED_VERSION);
   add_string(key, jit_identity());
   add_string(key, jit->target->name);

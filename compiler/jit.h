@@ -20,7 +20,7 @@ struct jit {
   const struct target *target;
   char *schedule; // only this one; NULL: all
   uint32_t optimize;
-  bool no_contract, debug;
+  bool no_contract, debug, batch_invariant;
   struct text key;      // all of the above, and which compiler this is
   pthread_mutex_t lock; // of the program's memory, while types are added, and of `checked`
   struct compilation *checked; // what red_compile_text has checked and nothing has lowered: the first entry's code is made of it. NULL: none

@@ -66,6 +66,7 @@ static void begin(struct jit *jit, struct compilation *c) {
   c->options.optimize = jit->optimize;
   c->options.no_contract = jit->no_contract;
   c->options.debug = jit->debug;
+  c->options.batch_invariant = jit->batch_invariant;
   c->options.schedule = jit->schedule;
   c->diag.error_limit = 20;
 }

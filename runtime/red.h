@@ -190,6 +190,7 @@ typedef struct red_options {
   int optimize;               // level 0 to 3 of the backend plus 1; 0: level 3
   int no_contract;            // 1: products that feed a sum are not fused
   int debug;                  // 1: full debug information
+  int batch_invariant;        // 1: the order in which an output is summed depends neither on how many outputs there are nor on its place among them
 } red_options;
 
 // [compiler] Compiles a text, or a file; release the program with red_release. `name` is what messages call the text. `options` may be NULL. The program is

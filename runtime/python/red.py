@@ -71,7 +71,7 @@ ARGUMENT_TENSOR, ARGUMENT_DLTENSOR, ARGUMENT_INT, ARGUMENT_FLOAT, ARGUMENT_SIZE 
 class _Options(ctypes.Structure):
     _fields_ = [('arch', ctypes.c_char_p), ('defines', ctypes.POINTER(ctypes.c_char_p)), ('define_count', ctypes.c_size_t),
                 ('schedule_text', ctypes.c_char_p), ('schedule_file', ctypes.c_char_p), ('schedule', ctypes.c_char_p), ('optimize', ctypes.c_int),
-                ('no_contract', ctypes.c_int), ('debug', ctypes.c_int)]
+                ('no_contract', ctypes.c_int), ('debug', ctypes.c_int), ('batch_invariant', ctypes.c_int)]
 
 
 class _DeviceInfo(ctypes.Structure):
@@ -461,16 +461,16 @@ def _is_path(program):
 
 
 def compile(program, *, device=None, name='<string>', defines=None, arch=None, schedule=None, schedule_text=None, schedule_file=None, optimize=None,
-            contract=True, debug=False):  # pylint: disable=redefined-builtin
+            contract=True, debug=False, batch_invariant=False):  # pylint: disable=redefined-builtin
     """Compiles a .red text, or the file of a name that ends with .red. defines={'m': 11, 'T': 'f16'} gives sizes and type parameters; `schedule` chooses
-    one schedule by name. Returns a Program, which can be called like its kernel where there is one."""
+    one schedule by name; batch_invariant=True: how an output is summed depends neither on how many outputs there are nor on its place. Returns a Program, which can be called like its kernel where there is one."""
     device = open(device)
     texts = []
     for key, values in (defines or {}).items():
         texts += [f'{key}={value}'.encode() for value in (values if isinstance(values, (list, tuple)) else [values])]
     encode = lambda text: None if text is None else os.fspath(text).encode()  # noqa: E731
     options = _Options(encode(arch), (ctypes.c_char_p * len(texts))(*texts), len(texts), encode(schedule_text), encode(schedule_file),
-                       encode(schedule), 0 if optimize is None else optimize + 1, not contract, bool(debug))
+                       encode(schedule), 0 if optimize is None else optimize + 1, not contract, bool(debug), bool(batch_invariant))
     handle = ctypes.c_void_p()
     if _is_path(program):
         _check(load().red_compile_file(device.handle, encode(program), ctypes.byref(options), ctypes.byref(handle)))

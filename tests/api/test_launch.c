@@ -78,6 +78,32 @@ Test(launch, kernels_of_one_text) {
   }
 }
 
+// With the option a row's sum has the same bits however many rows there are; without it the one row is split over the grid.
+Test(launch, batch_invariant) {
+  enum { ROWS = 9, COLUMNS = 40000 };
+  static float a[ROWS][COLUMNS];
+  uint32_t bits[2][2];
+  for (int i = 0; i < ROWS; i++)
+    for (int j = 0; j < COLUMNS; j++) a[i][j] = (float)((j * 7919 + 31) % 1009) * 0.37f - 180.3f;
+  for (int is_invariant = 0; is_invariant < 2; is_invariant++) {
+    red_program *program;
+    const red_options options = {.batch_invariant = is_invariant};
+    const red_kernel *kernel = compile(ROWSUM, &options, &program);
+    for (int many = 0; many < 2; many++) {
+      float b[ROWS];
+      int64_t as[] = {many ? ROWS : 1, COLUMNS}, bs[] = {many ? ROWS : 1};
+      red_tensor A = red_dense(a, RED_F32, 2, as), B = red_dense(b, RED_F32, 1, bs);
+      red_argument arguments[] = {red_of_tensor(&A), red_of_tensor(&B)};
+      cr_assert_eq(red_launch(kernel, NULL, arguments, 2), RED_OK, "%s", red_message());
+      for (int i = 0; many && is_invariant && i < ROWS; i++) cr_expect_eq(b[i], b[0]);
+      memcpy(&bits[is_invariant][many], b, sizeof **bits);
+    }
+    red_release(program);
+  }
+  cr_expect_neq(bits[0][0], bits[0][1]);
+  cr_expect_eq(bits[1][0], bits[1][1]);
+}
+
 Test(launch, bad_tensors) {
   red_program *program;
   const red_kernel *kernel = compile(ROWSUM, NULL, &program);

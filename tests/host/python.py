@@ -111,6 +111,22 @@ def defines_and_type_parameters():
 
 
 @test
+def sums_that_do_not_depend_on_the_number_of_rows():
+    columns = 40000
+    row = [((j * 7919 + 31) % 1009) * 0.37 - 180.3 for j in range(columns)]
+    found = {}
+    for is_invariant in (False, True):
+        rowsum = red.compile(ROWSUM, device='sim', batch_invariant=is_invariant)
+        for n in (1, 9):
+            A, B = matrix(n, columns, row * n), array.array('f', [0] * n)
+            rowsum(A, B)
+            found[is_invariant, n] = B[0]
+            assert not is_invariant or set(B) == {B[0]}
+        rowsum.close()
+    assert found[True, 1] == found[True, 9] and found[False, 1] != found[False, 9], found
+
+
+@test
 def errors_of_programs_have_a_place():
     error = raises(red.Error, "unknown name 'x'", red.compile, 'kernel k(A: f32[n]) -> (B: f32[n]) { for i in n {\n  B[i] = x; } }', device='sim', name='k.red')
     assert error.name == 'RED_ERROR_COMPILE' and error.place == ('k.red', 2, 10), error.place
