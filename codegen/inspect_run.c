@@ -197,6 +197,18 @@ static struct value *call_function(struct run *run, const struct cuda_expr *call
   return frame.result ? frame.result : value_varying(&run->values);
 }
 
+// The bytes that a function copies asynchronously to shared memory: __pipeline_memcpy_async(to, from, bytes), or what redc prints for it,
+// red_copy_16(to, from), whose body is one instruction. 0: it is none.
+static uint32_t copied_bytes(const struct cuda_expr *call) {
+  static const char *const copies[] = {"red_copy_4", "red_copy_8", "red_copy_16"};
+  if (strcmp(call->name, "__pipeline_memcpy_async") == 0 && call->operand_count > 2 && call->operands[2]->kind == EXPR_INTEGER) return (uint32_t)call->operands[2]->integer;
+  for (uint32_t i = 0; i < 3 && call->operand_count == 2; i++) {
+    size_t length = strlen(copies[i]);
+    if (strncmp(call->name, copies[i], length) == 0 && (!call->name[length] || call->name[length] == '_')) return 4u << i;
+  }
+  return 0;
+}
+
 static struct value *evaluate_call(struct run *run, const struct cuda_expr *call, const uint8_t *mask) {
   struct value **operands = arena_array(run->arena, struct value *, call->operand_count + 1);
   for (uint32_t i = 0; i < call->operand_count; i++) operands[i] = evaluate(run, call->operands[i], mask);
@@ -218,6 +230,12 @@ static struct value *evaluate_call(struct run *run, const struct cuda_expr *call
   for (size_t i = 0; i < sizeof stores / sizeof *stores; i++)
     if (strcmp(call->name, stores[i]) == 0 && call->operand_count > 1)
       run_access(run, call, operands[0], mask, false, true, false, call->operands[1]->type.bytes);
+  uint32_t copied = copied_bytes(call);
+  if (copied) {
+    run_access(run, call->operands[1], operands[1], mask, true, false, false, copied);
+    run_access(run, call->operands[0], operands[0], mask, false, true, false, copied);
+    return value_varying(&run->values);
+  }
   if (call->function && call->function->body) return call_function(run, call, operands, mask);
   for (uint32_t i = 0; i < call->operand_count; i++)
     if (value_agreement(operands[i], mask, run->threads) != AGREE_BLOCK) return value_varying(&run->values);

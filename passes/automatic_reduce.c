@@ -2,6 +2,7 @@
 //
 //   rows    rows of up to two loads of 16 bytes: a thread a row, several rows a thread
 //   group   rows of up to 16 loads: a group of 2 to 16 lanes a row
+//   staged  rows one behind another, of a known odd length: copied to shared memory as one run, a thread a row there
 //   warp    rows of up to 256 loads: a warp a row, all loads in flight
 //   block   longer rows: a block a row
 //   column  outputs lie side by side: 16 bytes of outputs a thread, other threads along the reduction
@@ -33,8 +34,8 @@ enum {
   HOT_BYTES = 6 << 20,      // what fits into the L2 beside other work: splitting costs more than idle multiprocessors
 };
 
-enum class { CLASS_ROWS, CLASS_GROUP, CLASS_WARP, CLASS_BLOCK, CLASS_COLUMN, CLASS_BLOCK_SPLIT, CLASS_COLUMN_SPLIT, CLASS_THREAD, CLASS_COUNT };
-static const char *const class_names[CLASS_COUNT] = {"rows", "group", "warp", "block", "column", "block_split", "column_split", "thread"};
+enum class { CLASS_ROWS, CLASS_GROUP, CLASS_STAGED, CLASS_WARP, CLASS_BLOCK, CLASS_COLUMN, CLASS_BLOCK_SPLIT, CLASS_COLUMN_SPLIT, CLASS_THREAD, CLASS_COUNT };
+static const char *const class_names[CLASS_COUNT] = {"rows", "group", "staged", "warp", "block", "column", "block_split", "column_split", "thread"};
 
 struct chooser {
   struct view view;
@@ -209,10 +210,62 @@ static void write_known_rows(struct chooser *c, enum class chosen) {
   case CLASS_WARP: known_warp(c, &form); break;
   case CLASS_BLOCK: known_block(c, &form); break;
   case CLASS_BLOCK_SPLIT: known_split(c, &form); break;
-  case CLASS_COLUMN: case CLASS_COLUMN_SPLIT: case CLASS_THREAD: case CLASS_COUNT: break;
+  case CLASS_STAGED: case CLASS_COLUMN: case CLASS_COLUMN_SPLIT: case CLASS_THREAD: case CLASS_COUNT: break;
   }
   form.cache = choose_cache(c, HINT_MOST_ROWS);
   write_rows(&c->view, &form);
+}
+
+// Whether threads can share the reduction at all.
+static bool is_shared(const struct view *view) {
+  for (int s = 0; s < view->space_count; s++)
+    if (view->spaces[s].is_ordered) return false;
+  return true;
+}
+
+// Whether blocks of rows are runs of memory that one stage reads, each element once, and nothing else moves with the rows and along them.
+static bool are_runs(struct chooser *c) {
+  enum { ASYNC_SM = 80 };
+  const struct view_access *main = c->view.main;
+  struct facts *facts = &main->stage->facts;
+  if (c->view.a->context->options->target->sm < ASYNC_SM || c->length < 1 || c->row.outer.count || c->stages || c->view.space_count != 1 || !is_shared(&c->view)) return false;
+  if (main->is_store || main->mem->is_output || main->mem->is_strided || !c->view.common.count || c->view.is_dependent || main->stage->stage->guards.count) return false;
+  struct fused kept = view_fuse(&c->view, main->stage, &c->view.common, false);
+  if (kept.outer.count || !kept.is_sorted || !c->row.is_sorted) return false;
+  struct poly rest = main->offset;
+  const struct list *lists[] = {&c->row.inner, &kept.inner};
+  struct poly step = poly_constant(facts, 1); // each axis moves as far as all those inside it
+  for (uint32_t l = 0; l < 2; l++)
+    for (uint32_t i = lists[l]->count; i-- > 0;) {
+      struct ir_axis *axis = lists[l]->at[i];
+      struct poly stride, left;
+      if (!poly_linear(facts, rest, axis->var, &stride, &left) || !poly_equal(facts, stride, step)) return false;
+      rest = left;
+      step = poly_mul(facts, step, poly_of(facts, axis->extent));
+    }
+  if (!poly_is_zero(rest)) return false;
+  for (uint32_t i = 0; i < c->view.accesses.count; i++) {
+    const struct view_access *access = c->view.accesses.at[i];
+    bool moves_along = false, moves_across = false;
+    if (access == main) continue;
+    if (access->mem == main->mem && access->stage == main->stage && poly_equal(facts, access->offset, main->offset)) continue;
+    if (access->mem == main->mem) return false;
+    for (uint32_t l = 0; l < 2; l++)
+      for (uint32_t k = 0; k < lists[l]->count; k++) {
+        struct poly stride = view_stride(&c->view, access, lists[l]->at[k]);
+        *(l ? &moves_across : &moves_along) |= !stride.is_valid || !poly_is_zero(stride);
+      }
+    if (moves_along && moves_across) return false;
+  }
+  return true;
+}
+
+static void write_known_staged(struct chooser *c) {
+  struct staged_form form = {.name = class_names[CLASS_STAGED], .tensor = c->view.main->mem->label, .lanes = 1, .rows = 64, .vector = LINE / c->bytes, .fuse_all = c->fuse_all};
+  form.cache = choose_cache(c, HINT_MOST_ROWS);
+  form.reason = say(c, "%s elements a row: %d rows are copied to shared memory as one run, %d bytes at a time, %s", c->length_text, form.rows, form.vector * c->bytes,
+                    form.lanes == 1 ? "and a thread adds up a row" : say(c, "and %d lanes add up a row", form.lanes));
+  write_staged(&c->view, &form);
 }
 
 // --batch-invariant: nothing that decides on the order of additions may look at how many outputs there are.
@@ -556,13 +609,6 @@ static void describe(struct chooser *c) {
   c->stages = readers > 1;
 }
 
-// Whether threads can share the reduction at all.
-static bool is_shared(const struct view *view) {
-  for (int s = 0; s < view->space_count; s++)
-    if (view->spaces[s].is_ordered) return false;
-  return true;
-}
-
 // --class: the classes that take the kernel, and the text of the one asked for.
 static void write_forced(struct chooser *c) {
   struct automatic *a = c->view.a;
@@ -570,8 +616,10 @@ static void write_forced(struct chooser *c) {
   for (int class = CLASS_ROWS; class <= CLASS_BLOCK_SPLIT && is_shared_class; class++) {
     if (class == CLASS_COLUMN || (class == CLASS_BLOCK_SPLIT && !can_split(c))) continue;
     if (class != CLASS_BLOCK && class != CLASS_BLOCK_SPLIT && (c->view.is_dependent || !c->view.common.count)) continue;
+    if (class == CLASS_STAGED && !are_runs(c)) continue;
     if (!automatic_takes(a, class_names[class])) continue;
-    if (c->length > 0) write_known_rows(c, (enum class)class);
+    if (class == CLASS_STAGED) write_known_staged(c);
+    else if (c->length > 0) write_known_rows(c, (enum class)class);
     else write_bucket(c, &forced_buckets[class], c->vector > 1, class_names[class], "");
   }
   if (is_shared_class && c->view.common.count && !c->view.is_dependent && automatic_takes(a, class_names[CLASS_COLUMN])) {

@@ -362,6 +362,40 @@ void write_rows(struct view *view, const struct rows_form *form) {
   end(&w);
 }
 
+// --- Rows as one run of memory -----------------------------------------------------------------------------------------
+
+void write_staged(struct view *view, const struct staged_form *form) {
+  struct writer w = begin(view, form->name, form->when, form->reason);
+  struct view_stage *stage = view->spaces[0].first;
+  struct fused fused = view_fuse(view, stage, &stage->own, form->fuse_all);
+  write_joins(&w);
+  const char *row = write_fuse(&w, &view->common), *block = piece(&w, row, "_block"), *group = piece(&w, row, "_group");
+  write_split(&w, row, form->rows, block, group);
+  write_bind(&w, block, "block.x");
+  write_bind(&w, group, form->lanes == 1 ? "thread.x" : "thread.y");
+  const char *axis = write_space(&w, &fused), *copy = piece(&w, form->tensor, "_rows"), *run = piece(&w, axis, "_run");
+  const char *vector = piece(&w, axis, "_copy"), *element = piece(&w, axis, "_v"), *turn = piece(&w, axis, "_turn"), *thread = piece(&w, axis, "_thread");
+  text_printf(w.out, "  stage %s at %s in shared as %s by cp_async;\n", form->tensor, block, copy);
+  text_printf(w.out, "  fuse %s.%s, %s.%s -> %s;\n", copy, group, copy, axis, run);
+  write_split(&w, run, form->vector, vector, element);
+  text_printf(w.out, "  vectorize %s;\n", element);
+  write_split(&w, vector, form->rows * form->lanes, turn, thread);
+  if (form->lanes == 1) {
+    write_bind(&w, thread, "thread.x");
+  } else {
+    const char *across = piece(&w, axis, "_y"), *along = piece(&w, axis, "_x"), *step = piece(&w, axis, "_step"), *lane = piece(&w, axis, "_lane");
+    write_split(&w, thread, form->lanes, across, along);
+    write_bind(&w, along, "thread.x");
+    write_bind(&w, across, "thread.y");
+    write_split(&w, axis, form->lanes, step, lane);
+    write_bind(&w, lane, "thread.x");
+    text_printf(w.out, "  unroll %s;\n", step);
+  }
+  text_printf(w.out, "  unroll %s;\n", turn);
+  write_cache(&w, form->cache);
+  end(&w);
+}
+
 // --- Columns ---------------------------------------------------------------------------------------------------------
 
 void write_columns(struct view *view, const struct columns_form *form) {

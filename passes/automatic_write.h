@@ -37,6 +37,18 @@ struct rows_form {
 };
 void write_rows(struct view *view, const struct rows_form *form);
 
+// Rows of a known length, one behind another in a tensor, copied to shared memory as one run of memory.
+struct staged_form {
+  const char *name, *reason, *when;
+  const char *tensor; // whose rows
+  int rows;           // of a block
+  int lanes;          // threads along a row
+  int vector;         // elements that are copied at once
+  bool fuse_all;      // as of a row
+  const char *cache;  // as of a row
+};
+void write_staged(struct view *view, const struct staged_form *form);
+
 // A column: outputs side by side in memory, reduced along an axis that is not.
 struct columns_form {
   const char *name, *reason, *when;

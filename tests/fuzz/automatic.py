@@ -46,6 +46,7 @@ class Own:
         r = random.Random(number + 1)
         self.name = r.choice([None] * 4 + classes())
         self.options = [f"--class={self.name}"] if self.name else ["--remarks=schedule"]
+        self.arch = ["--arch=sm_80"] if number % 2 or self.name == "staged" else []  # asynchronous copies take it
 
     def defines(self):
         arguments = self.case.arguments()
@@ -58,7 +59,7 @@ def verdict(redc, own, folder):
     with open(path, "w") as f:
         f.write(own.case.text())
     for level, seed in ((3, 1), (0, 2)):
-        code, output = run([redc, "run", path, *own.case.arguments(), *own.options, "--check", "--device=sim", f"-O{level}", f"--seed={seed}", "--jobs=1"])
+        code, output = run([redc, "run", path, *own.case.arguments(), *own.options, *own.arch, "--check", "--device=sim", f"-O{level}", f"--seed={seed}", "--jobs=1"])
         if code == 1 and own.name and "does not take kernel" in output:
             return "declined", ""
         if code == 1 and any(f"[E{n}" in output for n in (("1", "2", "302") if own.name else "1234")) and "internal" not in output and "<schedules" not in output:
@@ -72,13 +73,13 @@ def verdict(redc, own, folder):
 
 def feed_back(redc, own, folder, path):
     chosen, defines = os.path.join(folder, f"{own.case.name}-chosen.red"), own.defines()
-    code, output = run([redc, "schedule", path, *defines, *own.options[:1 if own.name else 0], "-o", chosen])
+    code, output = run([redc, "schedule", path, *defines, *own.options[:1 if own.name else 0], *own.arch, "-o", chosen])
     if code:
         return f"exit {code} of redc schedule", output
     if not os.path.exists(chosen):
         return "ok", ""
-    code, first = run([redc, path, *defines, *(own.options if own.name else [])])
-    code2, second = run([redc, path, chosen, *defines])
+    code, first = run([redc, path, *defines, *(own.options if own.name else []), *own.arch])
+    code2, second = run([redc, path, chosen, *defines, *own.arch])
     if code or code2 or first != second:
         with open(chosen) as f:
             return "not the same code when fed back", f.read() + second[:300]

@@ -78,3 +78,26 @@ __global__ void old(const float *A, float *B) {
   v += __shfl_down(v, 1);  // expect: legacy-shuffle
   if (__any(v > 0)) B[threadIdx.x] = v;  // expect: legacy-shuffle
 }
+
+// Asynchronous copies are accesses of both memories.
+__global__ void copied(const float *a, float *b) {
+  __shared__ float tile[256];
+  __pipeline_memcpy_async(&tile[threadIdx.x * 4], &a[threadIdx.x * 4], 16);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  b[threadIdx.x] = tile[255 - threadIdx.x]; // expect: shared-race // expect: warp-synchronous
+}
+__global__ void copied_right(const float *a, float *b) {
+  __shared__ float tile[256];
+  __pipeline_memcpy_async(&tile[threadIdx.x * 4], &a[threadIdx.x * 4], 16);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  __syncthreads();
+  b[threadIdx.x] = tile[255 - threadIdx.x];
+}
+__global__ void copied_apart(const float *a, float *b) {
+  __shared__ float tile[1024];
+  __pipeline_memcpy_async(&tile[threadIdx.x], &a[threadIdx.x * 32], 4); // expect: uncoalesced
+  __pipeline_wait_prior(0);
+  b[threadIdx.x] = tile[threadIdx.x];
+}
