@@ -293,31 +293,33 @@ struct row_bucket {
   int loads; // at most so many loads a row; 0: any
   int lanes, groups, rows, steps, flight;
   int parts; // more than 0: only where rows are few and long
+  int few;   // more than 0: only where there are at most so many rows a multiprocessor
 };
 static const struct row_bucket wide_buckets[] = {
-    {"rows_1", 1, 1, 256, 8, 1, 0, 0},
-    {"rows_2", 2, 1, 256, 4, 2, 0, 0},
-    {"group_4", 4, 4, 64, 4, 1, 0, 0},
-    {"group_8", 8, 8, 32, 4, 1, 0, 0},
-    {"group_16", 16, 16, 16, 4, 1, 0, 0},
-    {"warp_32", 32, 32, 8, 4, 1, 0, 0},
-    {"warp_64", 64, 32, 8, 2, 2, 0, 0},
-    {"warp_128", 128, 32, 8, 1, 4, 0, 0},
-    {"warp_256", 256, 32, 8, 1, 8, 0, 0},
-    {"block_split", 0, 512, 1, 1, 0, 8, 2},
-    {"block", 0, 256, 1, 1, 0, 4, 0},
+    {"rows_1", 1, 1, 256, 8, 1, 0, 0, 0},
+    {"rows_2", 2, 1, 256, 4, 2, 0, 0, 0},
+    {"group_4", 4, 4, 64, 4, 1, 0, 0, 0},
+    {"group_8", 8, 8, 32, 4, 1, 0, 0, 0},
+    {"group_16", 16, 16, 16, 4, 1, 0, 0, 0},
+    {"warp_few", 256, 32, 2, 1, 8, 0, 0, 4},
+    {"warp_32", 32, 32, 8, 4, 1, 0, 0, 0},
+    {"warp_64", 64, 32, 8, 2, 2, 0, 0, 0},
+    {"warp_128", 128, 32, 8, 1, 4, 0, 0, 0},
+    {"warp_256", 256, 32, 8, 1, 8, 0, 0, 0},
+    {"block_split", 0, 512, 1, 1, 0, 8, 2, 0},
+    {"block", 0, 256, 1, 1, 0, 4, 0, 0},
 };
 static const struct row_bucket narrow_buckets[] = {
-    {"rows_odd", 4, 1, 256, 4, 4, 0, 0},
-    {"rows_odd_6", 6, 1, 256, 2, 6, 0, 0},
-    {"group_odd_12", 12, 4, 64, 2, 3, 0, 0},
-    {"group_odd_24", 24, 8, 32, 2, 3, 0, 0},
-    {"group_odd_40", 40, 8, 32, 1, 5, 0, 0}, // an H200 at 33: 38.7 us, with two rows 41.3
-    {"group_odd_64", 64, 16, 16, 1, 4, 0, 0},
-    {"warp_odd_128", 128, 32, 8, 2, 4, 0, 0},
-    {"warp_odd", 1024, 32, 8, 1, 0, 8, 0},
-    {"block_split_odd", 0, 512, 1, 1, 0, 8, 4},
-    {"block_odd", 0, 256, 1, 1, 0, 8, 0},
+    {"rows_odd", 4, 1, 256, 4, 4, 0, 0, 0},
+    {"rows_odd_6", 6, 1, 256, 2, 6, 0, 0, 0},
+    {"group_odd_12", 12, 4, 64, 2, 3, 0, 0, 0},
+    {"group_odd_24", 24, 8, 32, 2, 3, 0, 0, 0},
+    {"group_odd_40", 40, 8, 32, 1, 5, 0, 0, 0}, // an H200 at 33: 38.7 us, with two rows 41.3
+    {"group_odd_64", 64, 16, 16, 1, 4, 0, 0, 0},
+    {"warp_odd_128", 128, 32, 8, 2, 4, 0, 0, 0},
+    {"warp_odd", 1024, 32, 8, 1, 0, 8, 0, 0},
+    {"block_split_odd", 0, 512, 1, 1, 0, 8, 4, 0},
+    {"block_odd", 0, 256, 1, 1, 0, 8, 0, 0},
 };
 
 // "n * h * w"; constants are one factor.
@@ -337,11 +339,11 @@ static const char *parenthesized(struct chooser *c, const char *text) { return s
 
 // What --class takes where the length is not known: no bounds.
 static const struct row_bucket forced_buckets[] = {
-    [CLASS_ROWS] = {"rows", 0, 1, 256, 1, 0, 4, 0},
-    [CLASS_GROUP] = {"group", 0, 8, 32, 2, 0, 2, 0},
-    [CLASS_WARP] = {"warp", 0, 32, 8, 1, 0, 8, 0},
-    [CLASS_BLOCK] = {"block", 0, 256, 1, 1, 0, 4, 0},
-    [CLASS_BLOCK_SPLIT] = {"block_split", 0, 256, 1, 1, 0, 4, 2},
+    [CLASS_ROWS] = {"rows", 0, 1, 256, 1, 0, 4, 0, 0},
+    [CLASS_GROUP] = {"group", 0, 8, 32, 2, 0, 2, 0, 0},
+    [CLASS_WARP] = {"warp", 0, 32, 8, 1, 0, 8, 0, 0},
+    [CLASS_BLOCK] = {"block", 0, 256, 1, 1, 0, 4, 0, 0},
+    [CLASS_BLOCK_SPLIT] = {"block_split", 0, 256, 1, 1, 0, 4, 2, 0},
 };
 
 static void write_bucket(struct chooser *c, const struct row_bucket *bucket, bool is_wide, const char *name, const char *extra) {
@@ -354,6 +356,7 @@ static void write_bucket(struct chooser *c, const struct row_bucket *bucket, boo
     const char *rows = c->view.common.count ? product_text(c, &c->view.common) : NULL, *all = product_text(c, &c->view.main->stage->own);
     most = rows ? say(c, "%s < 2 * sms && %s * %s >= %d", rows, all, rows, SPLIT_ELEMENTS) : say(c, "%s >= %d", all, SPLIT_ELEMENTS);
   }
+  if (bucket->few && !c->view.a->forced) most = say(c, "%s && %s <= %d * sms", most, product_text(c, &c->view.common), bucket->few);
   form.when = say(c, "%s%s%s%s%s", extra, *extra && (*multiple || *most) ? " && " : "", multiple, *multiple && *most ? " && " : "", most);
   int vector = c->vector;
   c->vector = form.vector;
@@ -389,6 +392,7 @@ static void write_unknown_rows(struct chooser *c, const char *extra) {
       if (c->view.is_dependent && buckets[b].loads) continue; // ranges that depend on a row's place: a block a row
       if (buckets[b].parts && (!can_split(c) || c->rows >= 2 * NOMINAL_SMS)) continue;
       if (buckets[b].loads && !c->view.common.count) continue; // one row
+      if (buckets[b].few && is_invariant(c)) continue;
       write_bucket(c, &buckets[b], wide, buckets[b].name, extra);
     }
   }
