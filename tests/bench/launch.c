@@ -1,6 +1,7 @@
 // What a launch costs the host: red_launch beside the bare calls of the driver, on the same kernel, arguments and stream, in one run, in turn.
 //
 //   build/tests/bench/bench_launch            # needs a GPU
+//   build/tests/bench/bench_launch jit 0 3    # the just-in-time times of these kernels alone, by their place
 //
 // Prints microseconds a launch (median of rounds), launch plus synchronisation, the time from text to a loaded kernel over the driver's own time for the same
 // PTX, from the disk cache to a loaded kernel over loading the same cubin, and launches a second of eight threads.
@@ -400,11 +401,16 @@ int main(int argc, char **argv) {
   check_driver("cuDeviceGet", driver->device_get(&ordinal, 0));
   check_driver("cuDevicePrimaryCtxRetain", driver->primary_retain(&context, ordinal));
   check_driver("cuCtxSetCurrent", driver->context_set(context));
-  for (int i = 0; i < WORKS; i++) bench_launches(&works[i]);
-  bench_threads();
+  bool is_jit = argc > 1 && strcmp(argv[1], "jit") == 0;
+  for (int i = 0; i < WORKS && !is_jit; i++) bench_launches(&works[i]);
+  if (!is_jit) bench_threads();
   char folder[] = "/tmp/bench-launch-XXXXXX";
   if (!mkdtemp(folder)) return 1;
-  for (int i = 0; i < WORKS; i++) bench_jit(i, folder);
+  for (int i = 0; i < WORKS; i++) {
+    bool is_asked = argc <= 2;
+    for (int k = 2; k < argc; k++) is_asked |= atoi(argv[k]) == i;
+    if (is_asked) bench_jit(i, folder);
+  }
   char command[64];
   snprintf(command, sizeof command, "rm -r %s", folder);
   return system(command) != 0;
