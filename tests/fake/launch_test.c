@@ -267,6 +267,61 @@ Test(fake, later_launches_with_workspace_allocate_and_clear_nothing) {
   nothing_lives();
 }
 
+// More than 48 KiB of shared memory a block must be asked for: once, where the module is loaded.
+Test(fake, much_shared_memory_is_asked_for_once) {
+  enum { A = 130, B = 140 };
+  static const char text[] = "kernel t(X: f32[a, b]) -> (Y: f32[b, a]) { for i in a, j in b { Y[j, i] = X[i, j]; } }"
+                             "schedule t { tile i by 128, j by 128 -> io, jo, ii, ji; fuse io, jo -> t; bind t -> block.x; stage X at t in shared as S; "
+                             "bind S.ji -> thread.x; bind Y.ji -> thread.x; }";
+  static float x[A][B], y[B][A];
+  const int64_t x_shape[] = {A, B}, y_shape[] = {B, A};
+  struct work w = {0};
+  red_choice choice;
+  for (int i = 0; i < A * B; i++) x[i / B][i % B] = (float)i;
+  OK(red_open("cuda:0", &w.device));
+  OK(red_compile_text(w.device, "t.red", text, NULL, &w.program));
+  OK(red_find(w.program, NULL, &w.kernel));
+  OK(red_alloc(w.device, sizeof x, &w.a));
+  OK(red_alloc(w.device, sizeof y, &w.b));
+  OK(red_copy_in(w.device, w.a, x, sizeof x));
+  w.tensors[0] = red_dense(w.a, RED_F32, 2, x_shape);
+  w.tensors[1] = red_dense(w.b, RED_F32, 2, y_shape);
+  for (int i = 0; i < 2; i++) w.arguments[i] = red_of_tensor(&w.tensors[i]);
+  OK(red_choose(w.kernel, w.arguments, 2, &choice));
+  cr_assert_gt(choice.shared, 48 * 1024);
+  fake_clear();
+  OK(launch(&w, NULL));
+  cr_expect_geq(fake_count("cuFuncSetAttribute"), 1);
+  OK(red_copy_out(w.device, y, w.b, sizeof y));
+  for (int i = 0; i < A * B; i++) cr_assert_eq(y[i % B][i / B], (float)i);
+  fake_clear();
+  for (int i = 0; i < 3; i++) OK(launch(&w, NULL));
+  ONLY("cuCtxGetCurrent", "cuCtxSetCurrent", "cuLaunchKernel");
+  drop(&w);
+  nothing_lives();
+}
+
+// Kernels that are compiled for each list of sizes: the last 64 of a kernel are kept, and 64 more that nobody holds.
+Test(fake, modules_of_sizes_do_not_pile_up) {
+  struct work w;
+  const red_options options = {.optimize = 1, .schedule_text = "schedule rowsum { bind i -> block.x; bind j -> thread.x; }"};
+  make(&w, "cuda:0", rowsum_text);
+  red_release(w.program);
+  OK(red_compile_text(w.device, "k.red", rowsum_text, &options, &w.program));
+  OK(red_find(w.program, NULL, &w.kernel));
+  for (int m = 1; m <= 150; m++) {
+    float b[ROWS], expected = 0;
+    for (int j = 0; j < m; j++) expected += (float)(j % 3);
+    w.a_shape[1] = m;
+    OK(launch(&w, NULL));
+    OK(red_copy_out(w.device, b, w.b, sizeof b));
+    cr_expect_eq(b[0], expected);
+  }
+  cr_expect_leq(fake_live().modules, 128, "%u modules", fake_live().modules);
+  drop(&w);
+  nothing_lives();
+}
+
 Test(fake, prepare_leaves_nothing_for_the_launch) {
   struct work w;
   make(&w, "cuda:0", split_text);
