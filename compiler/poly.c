@@ -484,6 +484,7 @@ static bool prove_opaque(struct facts *facts, uint32_t a, struct poly coefficien
     }
     return sign > 0 ? TRY(zero) : TRY(x);
   }
+  case OP_THREAD: case OP_BLOCK: return sign > 0 && TRY(zero);
   case OP_CAST: case OP_LOAD: case OP_LOAD_FLAT: case OP_ABS:
   default:
     if (type_class_of(e->type) == CLASS_UNSIGNED && sign > 0) return TRY(zero);

@@ -437,6 +437,7 @@ bool pass_nest(struct pass_context *context, struct ir_kernel *kernel, struct ir
     for (uint32_t k = 0; k < w->stage->lets.count; k++) list_at(&w->stage->lets, struct ir_stmt, k)->var->mark = 0;
     list_push(n.arena, &n.works, w);
     list_push(n.arena, runs.at[runs.count - 1], w);
+    nest_divide_derived(&n, w->stage);
     nest_defer_derived(&n, w->stage);
     if (!entry->is_general) nest_lift_vector_guards(&n, w->stage);
     nest_sort_guards(&n, w);

@@ -67,7 +67,9 @@ void nest_lift_vector_guards(struct nest *n, struct ir_stage *stage);
 // Guards that are known further out come first; those that read memory stay last, behind the ones that keep them inside their tensors.
 void nest_sort_guards(struct nest *n, struct work *w);
 
-// nest_vector.c: derived axes that are made of one which may begin inside a piece are made behind its guards, where they are in their ranges.
+// nest_vector.c: quotients and remainders whose pieces say what they are: (c * q + r) / c with r below c is q.
+void nest_divide_derived(struct nest *n, struct ir_stage *stage);
+// Derived axes that are made of one which may begin inside a piece are made behind its guards, where they are in their ranges.
 void nest_defer_derived(struct nest *n, struct ir_stage *stage);
 // Where the loops from `depth` on are vectors that an axis may begin or end inside of: a test, put into `out`, of whether all of a vector is there,
 // and in *whole the stage for its body. NULL where nothing is gained.

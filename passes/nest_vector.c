@@ -8,7 +8,43 @@
 // For stages with pieces along a tensor (split_along.c), in the fast entry, where all loops from here on are vectors and x is a sum with constant multiples
 // of them.
 #include "passes/nest.h"
+#include "passes/schedule.h"
 #include "passes/stage.h"
+
+// --- Derived axes -----------------------------------------------------------------------------------------------------
+
+static bool has_division(const struct ir_expr *e) {
+  bool has = e->op == OP_DIV || e->op == OP_MOD || e->op == OP_QUO || e->op == OP_REM;
+  for (uint32_t i = 0; i < e->count && !has; i++) has = has_division(e->args[i]);
+  return has;
+}
+
+void nest_divide_derived(struct nest *n, struct ir_stage *stage) {
+  struct facts facts;
+  bool has_any = false;
+  for (uint32_t i = 0; i < stage->derived.count; i++) has_any |= has_division(list_at(&stage->derived, struct ir_stmt, i)->value);
+  if (!has_any || stage->kind != STAGE_STORE || stage->mem->space == SPACE_LOCAL) return; // pass `edge` clamps what others are made of
+  facts_init(&facts, n->arena);
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
+    facts_add_axis(&facts, axis->var, nest_int(n, 0), extent_inner(axis->extent));
+  }
+  stage->derived = list_copy(n->arena, &stage->derived);
+  for (uint32_t i = 0; i < stage->derived.count; i++) {
+    struct ir_stmt *let = stage->derived.at[i];
+    struct poly value = has_division(let->value) ? poly_of(&facts, let->value) : (struct poly){.is_valid = false};
+    struct ir_expr *e = value.is_valid ? poly_to_expr(&facts, value) : NULL;
+    if (e && !has_division(e)) stage->derived.at[i] = let = ir_let(n->arena, let->var, schedule_index(n->arena, e), let->range);
+    const struct ir_expr *divisor = has_division(let->value) && let->value->count == 2 ? let->value->args[1] : NULL;
+    bool is_remainder = divisor && let->value->op == OP_MOD && ir_is_const(divisor) && prove_nonnegative(&facts, poly_of(&facts, let->value->args[0]));
+    bool is_quotient = divisor && let->value->op == OP_DIV && ir_is_const(divisor) && divisor->integer > 0 && prove_nonnegative(&facts, poly_of(&facts, let->value->args[0]));
+    if (is_remainder) facts_add_axis(&facts, let->var, nest_int(n, 0), let->value->args[1]);
+    else if (is_quotient) facts_add_axis(&facts, let->var, nest_int(n, 0), nest_int(n, INT32_MAX));
+    else facts_add_definition(&facts, let->var, let->value);
+  }
+}
+
+// --- Axes that may begin inside a piece ---------------------------------------------------------------------------------
 
 // A guard x >= 0 or x < E: its x; NULL where it is another.
 static struct ir_var *guarded_var(const struct ir_expr *guard) {
@@ -36,6 +72,12 @@ static bool starts_inside(const struct ir_stage *stage, const struct ir_var *x) 
   return false;
 }
 
+static bool divides(const struct ir_expr *e) {
+  bool has = e->op != OP_VAR && e->op != OP_CONST && e->op != OP_ADD && e->op != OP_SUB && e->op != OP_MUL;
+  for (uint32_t i = 0; i < e->count && !has; i++) has = divides(e->args[i]);
+  return has;
+}
+
 void nest_defer_derived(struct nest *n, struct ir_stage *stage) {
   struct list kept = {0}, deferred = {0};
   for (uint32_t i = 0; i < stage->derived.count; i++) list_at(&stage->derived, struct ir_stmt, i)->var->mark = 0;
@@ -46,10 +88,11 @@ void nest_defer_derived(struct nest *n, struct ir_stage *stage) {
   bool is_possible = stage->kind == STAGE_STORE;
   for (uint32_t i = 0; i < stage->derived.count; i++) { // in order: each is made of the ones before
     struct ir_stmt *let = stage->derived.at[i];
-    bool is_made_of_one = mentions_marked(let->value);
-    for (uint32_t g = 0; g < stage->guards.count && is_made_of_one; g++) is_possible &= !ir_mentions(stage->guards.at[g], let->var);
+    bool is_made_of_one = mentions_marked(let->value), is_asked = false;
+    for (uint32_t g = 0; g < stage->guards.count && is_made_of_one; g++) is_asked |= ir_mentions(stage->guards.at[g], let->var);
     if (is_made_of_one) let->var->mark = 1;
-    list_push(n->arena, is_made_of_one ? &deferred : &kept, let);
+    is_possible &= !is_asked || !divides(let->value);
+    list_push(n->arena, is_made_of_one && !is_asked ? &deferred : &kept, let);
   }
   for (uint32_t i = 0; i < stage->derived.count; i++) list_at(&stage->derived, struct ir_stmt, i)->var->mark = 0;
   if (!deferred.count) return;

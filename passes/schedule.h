@@ -19,7 +19,9 @@ bool schedule_registers(struct pass_context *context, struct ir_kernel *kernel, 
 // passes/stage_shared.c: a stage that copies part of a tensor to shared memory, which the stages inside an axis read instead.
 bool schedule_shared(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry, const struct ir_directive *directive);
 
-// passes/split_along.c: where an access of `mem` at `indices` stands, in elements, over the leaf axes of the stage.
+// passes/split_along.c: an i64 expression that a polynomial became, in index arithmetic.
+struct ir_expr *schedule_index(struct arena *arena, struct ir_expr *e);
+// Where an access of `mem` at `indices` stands, in elements, over the leaf axes of the stage.
 struct poly schedule_offset(struct arena *arena, struct facts *facts, const struct ir_stage *stage, const struct ir_mem *mem, struct ir_expr *const *indices);
 // Where it stands with these axes at 0, in elements, without the terms that are multiples of the factor;
 // NULL where that is no sum of products. Without a factor: all terms.

@@ -37,6 +37,8 @@ static struct ir_expr *as_index(struct arena *arena, struct ir_expr *e, void *st
   return ir_make(arena, e->op, TYPE_INDEX, e->args, e->count);
 }
 
+struct ir_expr *schedule_index(struct arena *arena, struct ir_expr *e) { return ir_cast(arena, TYPE_INDEX, ir_rewrite_expr(arena, e, as_index, NULL)); }
+
 struct poly schedule_offset(struct arena *arena, struct facts *facts, const struct ir_stage *stage, const struct ir_mem *mem, struct ir_expr *const *indices) {
   struct poly offset = poly_constant(facts, 0);
   for (uint32_t d = 0; d < mem->dims.count; d++) {
@@ -58,7 +60,7 @@ struct ir_expr *schedule_start(struct arena *arena, struct facts *facts, const s
     if (!factor || !expr || !prove_divides(facts, factor, expr)) rest = poly_add(facts, rest, term);
   }
   struct ir_expr *start = offset.is_valid ? poly_to_expr(facts, rest) : NULL;
-  return start ? ir_cast(arena, TYPE_INDEX, ir_rewrite_expr(arena, start, as_index, NULL)) : NULL;
+  return start ? schedule_index(arena, start) : NULL;
 }
 
 bool schedule_along(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry, const struct ir_directive *directive, const struct ir_axis *axis, struct ir_expr *factor,
