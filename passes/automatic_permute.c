@@ -6,6 +6,7 @@
 //   tile    the fastest axis of the input, J, is not that of the output, I: tiles of I by J go through shared memory. A thread reads 16 bytes along J
 //           of as many neighbours along I as make a word, transposes them in registers and writes words; then it reads 16 bytes along I.
 //           Words lie [j][i], and 16-byte pieces of a row are permuted by j's place among 16-byte pieces: no bank conflicts on either side.
+//   lines   matrices with rows of odd lengths: blocks of whole rows of the output that are whole lines of 128 bytes
 //   whole   small matrices behind a batch: staged as they lie, whole, for extents and addresses of any kind
 //   units   the fastest axis stays and is short: tiles of such runs through shared memory
 //   places  the same as tiles with accesses of one element, for extents or addresses that are no multiples of 16 bytes
@@ -285,6 +286,7 @@ struct tile {
   int64_t i, j;
   uint32_t vector_in, vector_out, unit; // elements
   int64_t least_i, least_j;             // extents from which on it is taken
+  const char *only;                     // another condition; NULL: none
   const char *tile_axis, *ii, *ji;      // axes, after write_tile
 };
 
@@ -362,6 +364,7 @@ static bool try_tile(struct permute *p, struct tile t) {
   need_multiple(&when, p->fast_in, t.vector_in);
   need_least(&when, p->fast_out, t.least_i);
   need_least(&when, p->fast_in, t.least_j);
+  if (t.only) add_condition(&when, t.only);
   for (int k = 0; k < count; k++) permute_need_alignment(&when, copies[k], t.vector_in);
   permute_need_alignment(&when, out, t.vector_out);
   uint32_t bytes = type_bytes(p->load->mem->type) * t.unit;
@@ -528,6 +531,16 @@ static void write_runs(struct permute *p) {
   try_runs(p, "runs_short", 1, 4, 1);
 }
 
+// Whether the output is written without gaps: each group moves it by all that lies inside.
+static bool is_dense_output(struct permute *p) {
+  int64_t inside = 1, stride;
+  for (int g = p->group_count; g-- > 0;) {
+    if (p->groups[g].count < 0 || !poly_is_constant(permute_stride(p, p->store, &p->groups[g]), &stride) || stride != inside) return false;
+    inside *= p->groups[g].count;
+  }
+  return true;
+}
+
 // --- whole ----------------------------------------------------------------------------------------------------------
 
 const char *permute_stage_name(const struct permute *p) { return list_at(&p->a->entry->stages, struct ir_stage, 0)->label; }
@@ -601,6 +614,53 @@ static void try_whole(struct permute *p, const char *name, bool is_wide) {
 static void write_whole(struct permute *p) {
   try_whole(p, "whole", true);
   if (!p->view.is_closed) try_whole(p, "whole_unaligned", false);
+}
+
+// --- lines ----------------------------------------------------------------------------------------------------------
+
+// Matrices of any size behind any batch: blocks of whole rows of the output, so many that a block is whole lines of 128 bytes, wherever its matrices begin
+// and end. They lie in shared memory as they do in the output, and are written as they lie; rows of odd lengths are read there without conflicts.
+static void write_lines(struct permute *p) {
+  enum { LINE = 128, MOST_BYTES = 36 * 1024, MOST_ROWS = 64, MANY = 32 };
+  struct group *columns = p->fast_out, *rows = p->fast_in; // of the output
+  const struct ir_mem *copies[MOST_COPIES];
+  int64_t in = type_bytes(p->load->mem->type), out = type_bytes(p->store->mem->type), count = 0;
+  if (p->group_count < 2 || columns != &p->groups[p->group_count - 1] || rows != &p->groups[p->group_count - 2] || columns->count < SMALLEST_SIDE || rows->count < SMALLEST_SIDE) return;
+  if (in < WORD || in >= VECTOR || in != out || columns->count % 2 == 0 || permute_copies(p, copies) != 1 || !is_dense_output(p)) return;
+  for (int64_t n = MOST_ROWS; n * in >= LINE && !count; n /= 2)
+    if (columns->count * n * in <= MOST_BYTES) count = n;
+  if (!count) return;
+  int64_t elements = count * columns->count, vector = VECTOR / out, lanes = THREADS / count, steps = elements / vector;
+  struct when when = {.p = p};
+  permute_need_alignment(&when, p->store->mem, (uint32_t)vector);
+  const char *reason = arena_printf(p->arena, "%s, blocks of %lld whole rows of the output, which are %lld lines of 128 bytes: %lld elements side by side in the input, 16 bytes at a time out", permute_describe(p), (long long)count,
+                                    (long long)(elements * out / LINE), (long long)count);
+  if (!permute_begin(p, "lines", &when, reason)) return;
+  permute_write_groups(p);
+  const char *all = rows->name, *block = NULL, *row = NULL, *copy = permute_copy_name(p, 0), *stage = permute_stage_name(p), *flat = permute_fresh(p, "out");
+  const char *more = permute_fresh(p, arena_printf(p->arena, "%s_more", copy)), *part = permute_fresh(p, arena_printf(p->arena, "%s_part", copy)), *fill = permute_fresh(p, arena_printf(p->arena, "%s_fill", copy));
+  if (p->group_count > 2) {
+    const char *names = NULL;
+    all = permute_fresh(p, "row");
+    for (int g = 0; g + 1 < p->group_count; g++) names = permute_join(p, names, p->groups[g].name);
+    text_printf(p->out, "  fuse %s -> %s;", names, all);
+  }
+  block = permute_fresh(p, arena_printf(p->arena, "%s_tile", all)), row = permute_fresh(p, arena_printf(p->arena, "%s_in", all));
+  text_printf(p->out, "  split %s by %lld -> %s, %s;  bind %s -> block.x;\n", all, (long long)count, block, row, block);
+  text_printf(p->out, "  stage %s at %s in shared as %s;\n", copies[0]->label, block, copy);
+  text_printf(p->out, "  reorder %s.%s, %s.%s;  split %s.%s by %lld -> %s, %s;  fuse %s, %s.%s -> %s;  bind %s -> thread.x;  unroll %s%s;\n", copy, columns->name, copy, row, copy, columns->name, (long long)lanes, more, part, part, copy, row,
+              fill, fill, more, (columns->count + lanes - 1) / lanes > MANY ? " by 16" : "");
+  text_printf(p->out, "  fuse %s.%s, %s.%s -> %s;", stage, row, stage, columns->name, flat);
+  const char *piece = flat, *element = NULL;
+  if (vector > 1) {
+    piece = permute_fresh(p, "piece"), element = permute_fresh(p, "element");
+    text_printf(p->out, "  split %s by %lld -> %s, %s;", flat, (long long)vector, piece, element);
+  }
+  const char *outer = permute_fresh(p, "piece_more"), *thread = permute_fresh(p, "piece_thread");
+  text_printf(p->out, "  split %s by %d -> %s, %s;  bind %s -> thread.x;  unroll %s%s;", piece, THREADS, outer, thread, thread, outer, steps > THREADS * MANY ? " by 16" : "");
+  if (element) text_printf(p->out, "  vectorize %s;", element);
+  text_puts(p->out, "\n");
+  permute_end(p);
 }
 
 // --- units ----------------------------------------------------------------------------------------------------------
@@ -717,6 +777,7 @@ static void write_exact(struct permute *p, bool is_moved) {
   if (is_moved) {
     struct tile large = tile_for(p, "tile_large", in, out, INT64_MAX, false);
     large.least_i = large.i, large.least_j = large.j;
+    large.only = arena_printf(p->arena, "%s < %lld", elements, (1LL << 31) / (in > out ? in : out)); // beyond, 64-bit places need sizes that are known
     try_tile(p, large);
   } else {
     try_runs(p, "runs_large", VECTOR / (in > out ? in : out), 16, 12 * (int64_t)(VECTOR / (in > out ? in : out)));
@@ -739,7 +800,8 @@ bool automatic_permute(struct automatic *a) {
   if (!p.load || !p.fast_out || (p.fast_in == p.fast_out && p.group_count < 3)) return false;
   bool is_moved = p.fast_in && p.fast_in != p.fast_out && permute_copies(&p, copies), is_kept = p.fast_in == p.fast_out, is_known = true;
   for (int g = 0; g < p.group_count; g++) is_known &= p.groups[g].count >= 0;
-  if (is_known && p.fast_in && takes(a, "pack") && (a->forced || !(is_moved ? fits_tiles(&p) : fits_runs(&p)))) permute_pack(&p);
+  if (is_known && is_moved && takes(a, "lines") && (a->forced || !fits_tiles(&p))) write_lines(&p);
+  if (is_known && p.fast_in && !p.view.is_closed && takes(a, "pack") && (a->forced || !(is_moved ? fits_tiles(&p) : fits_runs(&p)))) permute_pack(&p);
   if (!is_known && p.fast_in && !a->forced && a->context->options->is_at_launch && (is_moved || is_kept)) write_exact(&p, is_moved);
   if (is_moved && takes(a, "tile")) write_tiles(&p, SMALLEST_SIDE);
   bool is_gathered = type_bytes(p.load->mem->type) >= 4 && p.fast_in && p.fast_in->count >= 0 && p.fast_out->count >= 0 && p.fast_in->count * p.fast_out->count <= 64;
