@@ -185,6 +185,7 @@ static red_error check_pointer(const struct red_device *device, const struct cud
   unsigned type = 0, managed = 0;
   int ordinal = device->info.ordinal;
   cu_result error = cuda->driver->pointer_get(&type, CU_POINTER_MEMORY_TYPE, address);
+  if (error && error != CU_ERROR_INVALID_VALUE) return fail(cuda->driver, "cuPointerGetAttribute", error);
   if (error) return error_set(RED_ERROR_WRONG_DEVICE, "%s: the driver knows no memory at 0x%" PRIx64 "; the kernel runs on %s", name, address, device->name);
   if (type != CU_MEMORY_DEVICE) return RED_OK; // pinned host memory
   if (!cuda->driver->pointer_get(&managed, CU_POINTER_IS_MANAGED, address) && managed) return RED_OK;

@@ -31,6 +31,7 @@ enum cu_capture_mode { CU_CAPTURE_GLOBAL, CU_CAPTURE_THREAD_LOCAL, CU_CAPTURE_RE
 enum cu_capture_status { CU_CAPTURE_NONE, CU_CAPTURE_ACTIVE, CU_CAPTURE_INVALIDATED };
 // Errors that this code looks at by number.
 enum {
+  CU_ERROR_INVALID_VALUE = 1,
   CU_ERROR_OUT_OF_MEMORY = 2,
   CU_ERROR_NO_BINARY_FOR_GPU = 209,
   CU_ERROR_INVALID_PTX = 218,

@@ -149,7 +149,10 @@ red_error workspace_prepare(struct red_device *device, red_stream stream, int64_
   if (!spare) {
     spare = calloc(1, sizeof *spare);
     error = spare ? make_block(device, stream, bytes, &spare->block) : error_memory();
-    if (!error) error = device->backend->synchronize(device, stream); // the graph may run on other streams
+    if (!error) {
+      error = device->backend->synchronize(device, stream); // the graph may run on other streams
+      if (error) device->backend->free(device, spare->block.data);
+    }
     if (!error) {
       spare->next = device->spares;
       spare->handle = state.handle;

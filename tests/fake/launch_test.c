@@ -682,12 +682,19 @@ Test(fake, no_memory_for_workspace) {
 }
 
 // Whatever call fails, the launch says so or works without it, and all is given back.
-Test(fake, each_call_of_a_first_launch_may_fail, .timeout = 300) {
+static red_error launch_first(struct work *w) {
+  return launch(w, NULL);
+}
+static red_error prepare(struct work *w) {
+  return red_prepare(w->kernel, NULL, w->arguments, 2);
+}
+
+static void each_call_may_fail(red_error (*first)(struct work *w)) {
   struct work w;
   char log[4096], seen[4096] = "\n";
   make(&w, "cuda:0", split_text);
   fake_clear();
-  OK(launch(&w, NULL));
+  OK(first(&w));
   snprintf(log, sizeof log, "%s", fake_log());
   drop(&w);
   for (char *save = NULL, *call = strtok_r(log, "\n", &save); call; call = strtok_r(NULL, "\n", &save)) {
@@ -698,7 +705,7 @@ Test(fake, each_call_of_a_first_launch_may_fail, .timeout = 300) {
     make(&w, "cuda:0", split_text);
     fake_clear();
     fake_fail(call, 1, 999);
-    red_error error = launch(&w, NULL);
+    red_error error = first(&w);
     cr_expect(error == RED_OK || error == RED_ERROR_DRIVER, "%s: %s", call, red_error_name(error));
     if (error) cr_expect(strstr(red_message(), "999"), "%s: %s", call, red_message());
     fake_clear();
@@ -711,6 +718,12 @@ Test(fake, each_call_of_a_first_launch_may_fail, .timeout = 300) {
     drop(&w);
     nothing_lives();
   }
+}
+Test(fake, each_call_of_a_first_launch_may_fail, .timeout = 300) {
+  each_call_may_fail(launch_first);
+}
+Test(fake, each_call_of_a_prepare_may_fail, .timeout = 300) {
+  each_call_may_fail(prepare);
 }
 
 Test(fake, a_fault_of_a_kernel_comes_with_the_next_call) {
