@@ -171,7 +171,10 @@ static bool bound_axes(struct keeper *k, const struct ir_stage *stage, const str
     struct ir_axis *axis = serial->at[i];
     if (!ir_is_const(axis->extent) && !schedule_bound_extent(k->context, k->entry, axis))
       return refuse(k, stage, arena_printf(k->arena, "the extent of axis '%s' has no constant bound; state one in `when`", axis->var->label));
-    if (axis->bind == BIND_SERIAL) axis->unroll = UINT32_MAX;
+    if (axis->bind == BIND_SERIAL) {
+      axis->unroll = UINT32_MAX;
+      if (!axis->bound_at.line) axis->bound_at = k->directive->range;
+    }
     elements *= axis->extent->integer > 0 ? axis->extent->integer : 1;
     if (elements > MAX_KEPT) return refuse(k, stage, "that would take more than 1024 elements a thread");
   }

@@ -264,6 +264,25 @@ static bool check_unrolling(struct scheduler *s) {
   return true;
 }
 
+struct copy_read {
+  const struct ir_var *var;
+  bool is_found;
+};
+
+static void find_copy_read(struct ir_expr *e, void *state) {
+  struct copy_read *read = state;
+  read->is_found |= e->op == OP_LOAD && e->mem->space != SPACE_GLOBAL && ir_mentions(e, read->var);
+}
+
+// Whether the stage reads what was copied or kept over an axis.
+static bool reads_copy(const struct ir_stage *stage, const struct ir_axis *axis) {
+  struct copy_read read = {axis->var, false};
+  for (uint32_t i = 0; i < stage->operands.count; i++) ir_visit_expr(stage->operands.at[i], find_copy_read, &read);
+  ir_visit_block(&stage->lets, find_copy_read, &read);
+  if (stage->value) ir_visit_expr(stage->value, find_copy_read, &read);
+  return read.is_found;
+}
+
 static bool split_axis(struct scheduler *s, const struct ir_directive *directive, struct ir_axis *axis, struct range range) {
   struct arena *arena = s->arena;
   if (!is_free(s, axis, range)) return false;
@@ -293,7 +312,7 @@ static bool split_axis(struct scheduler *s, const struct ir_directive *directive
   schedule_facts(s, &facts);
   if (directive->kind == DIRECTIVE_SPLIT_BY && !prove_nonnegative(&facts, poly_sub(&facts, poly_of(&facts, factor), poly_constant(&facts, 1))))
     assume(s, ir_binary(arena, OP_GE, ir_cast(arena, TYPE_I64, factor), ir_int(arena, TYPE_I64, 1)), "the factor of a split is below 1", directive->range);
-  bool is_exact = !shift && (prove_divides(&facts, parts, extent) || axis->is_guarded);
+  bool divides = !shift && prove_divides(&facts, parts, extent), is_exact = divides || (!shift && axis->is_guarded);
   if (!is_exact && !shift && !s->entry->is_general && !mentions_axis(extent) && is_vectorized(s, directive, directive->names.at[1])) {
     assume_divides(s, extent, parts, directive->range); // whole vectors; the general entry takes the other sizes
     is_exact = true;
@@ -317,7 +336,8 @@ static bool split_axis(struct scheduler *s, const struct ir_directive *directive
     put_axis(s, stage, place, i, is_reduction);
     put_axis(s, stage, place, o, is_reduction);
     list_insert(arena, &stage->derived, 0, derived);
-    if (!is_exact) list_insert(arena, &stage->guards, 0, guard);
+    // a copy is as large as this axis says: its places are proved by that, not by the guard of what the axis is a piece of
+    if (!is_exact || (!divides && reads_copy(stage, axis))) list_insert(arena, &stage->guards, 0, guard);
     if (has_start) list_insert(arena, &stage->guards, 0, ir_binary(arena, OP_GE, ir_ref(arena, axis->var), ir_int(arena, TYPE_INDEX, 0)));
   }
   retire(s, axis, "split", directive->range);

@@ -335,7 +335,8 @@ class Case:
             else:
                 extra = self.red_axes()
                 value = self.value(number, Scope(scope.axes + extra, scope.values))
-            group.lines.append(f"for {', '.join(f'{a} in {s}' for a, s, _ in extra)} {{ {self.target(number, group, extra)} = {value}; }}")
+            loops = self.binder(extra, scope, self.more.random() < 0.6)
+            group.lines.append(f"for {loops} {{ {self.target(number, group, extra)} = {value}; }}")
             self.mapped |= {a for a, _, _ in extra}
         elif kind == "fold":
             op = r.choice(["+=", "min=", "max=", "+=", "-="] + (["*=", "^=", "&=", "|="] if number in INTS else ["fmin=", "fmax="]))
@@ -410,6 +411,10 @@ class Case:
             self.inputs[table] = {"type": number, "axes": None, "dims": [size], "index": "", "strided": ""}
             self.values[table] = self.element(number)
             index = f"{table}[min(max(i64({place}), 0), {size} - 1)]"
+            if self.more.random() < 0.25:
+                p = self.fresh("x")
+                group.lines.append(f"{self.target(number, group)} = sum({axes[0][0]} in {axes[0][1]}) {{ let {p} = i64({place}); {table}[min(max({p}, 0), {size} - 1)] }};")
+                return
             if self.chance(0.3):
                 index = f"(i64({place}) >= 0 && i64({place}) < {size} ? {table}[i64({place})] : {self.literal(number)})"
             group.lines.append(f"{self.target(number, group)} = sum({axes[0][0]} in {axes[0][1]}) ({index});")
@@ -500,11 +505,13 @@ class Case:
         axes += [Axis(a, self.known(n), a in self.mapped, a in self.dependent) for a, n in (("j", "m"), ("h", "t")) if a in self.words()]
         put = s.directives.append
         threads, blocks = ["x", "y", "z"], ["x", "y", "z"]
-        self.made, self.free_threads, self.thread_count = 0, threads, 1
+        self.made, self.free_threads, self.thread_count, self.over_grid = 0, threads, 1, []
         if self.joins and self.chance(0.6):
             put(f"join {', '.join(self.joins[0])};")
         style = r.random()
-        if style < 0.35 and outer:
+        if "shared" in self.features and len([a for a in axes if a.parallel]) > 1 and self.more.random() < 0.15:
+            self.tile_through_shared(axes, blocks, put)
+        elif style < 0.35 and outer:
             # a row a block, or some rows a block, and lanes along the reduction
             j = next((a for a in axes if a.name == "j"), None)
             put(f"bind {outer[0][0]} -> block.x;")
@@ -523,10 +530,11 @@ class Case:
                     s.when = s.when or "m <= 512"
                     s.name = s.name or "kept"
                 axes.remove(j)
-                over_grid = "combine" in self.features and not j.parallel and self.more.random() < 0.3
+                over_grid = "combine" in self.features and not j.parallel and self.more.random() < 0.4
                 if over_grid:
                     blocks.remove("y")
-                    put("bind jo -> block.y;"), put(f"combine jo by {self.more.choice(['last_block', 'flag', 'second_kernel', 'atomic'])};")
+                    forms = ["last_block", "flag", "second_kernel"] + ["atomic"] * (3 if re.search(r"(?:min|max|[-+&|^])= ", self.body()) else 1)
+                    put("bind jo -> block.y;"), put(f"combine jo by {self.more.choice(forms)};")
                 else:
                     axes.append(Axis("jo", None, j.parallel))
         elif style < 0.5 and outer:
@@ -542,6 +550,51 @@ class Case:
         for _ in range(r.choice([0, 1, 2, 3, 4, 6, 8])):
             self.directive(axes, blocks, put)
 
+    def tile_through_shared(self, axes, blocks, put):
+        """Tiles of two parallel axes, copied to shared memory, with the copy's axes and the output's scheduled on their own."""
+        m = self.more
+        a, b = m.sample([x for x in axes if x.parallel], 2)
+        f, g = m.choice([2, 4, 8, 16, 32]), m.choice([4, 8, 16, 32])
+        tensors = self.used_tensors(False)
+        if not tensors:
+            return
+        put(f"tile {a.name} by {f}, {b.name} by {g} -> ao, bo, ai, bi;")
+        if m.random() < 0.6:
+            put("fuse ao, bo -> t;"), put("bind t -> block.x;")
+            at = "t"
+        else:
+            put("bind ao -> block.x;"), put("bind bo -> block.y;")
+            blocks.remove("y")
+            at = m.choice(["ao", "bo", "bo"])
+        blocks.remove("x")
+        layout = m.choice(["", "", " unit 2 along ai", " unit 2 along bi", " unit 4 along bi", " unit 8 along ai"]) + \
+            m.choice(["", " pad 1", " pad 2", " pad 1 along ai", " swizzle 2,0,2", " swizzle 1,1,2", " swizzle 5,0,5"])
+        layout += " by cp_async" if "async" in self.features and m.random() < 0.3 else ""
+        put(f"stage {m.choice(tensors)} at {at} in shared as S{layout};")
+        form = m.randrange(4)
+        if form == 1:
+            put("bind S.bi -> thread.x;"), put(f"split S.ai by {m.choice([1, 2, 4])} -> sr, sy;"), put("bind sy -> thread.y;")
+            if m.random() < 0.5:
+                put("unroll sr;")
+        elif form == 2:
+            put("split S.ai by 2 -> sr, su;"), put(f"split S.bi by {m.choice([2, 4])} -> sc, sv;"), put("reorder sr, sc, su, sv;")
+            put("fuse sr, sc -> st;"), put("bind st -> thread.x;"), put(m.choice(["vectorize su, sv;", "vectorize sv;"]))
+        elif form == 3:
+            put("fuse S.ai, S.bi -> st;"), put("split st by 32 -> sr, sx;"), put("bind sx -> thread.x;")
+        outputs = [o for o in self.outputs if o in self.words()]
+        y = m.choice(["", "", f"{m.choice(outputs)}."])
+        if m.random() < 0.5:
+            put(f"bind {y}ai -> thread.x;"), put(f"split {y}bi by {m.choice([1, 2, 4])} -> yr, yy;"), put("bind yy -> thread.y;")
+        elif m.random() < 0.6:
+            put(f"split {y}ai by {m.choice([2, 4])} -> yc, yv;"), put(f"fuse {m.choice([f'{y}bi, yc', f'yc, {y}bi'])} -> yn;")
+            put("bind yn -> thread.x;"), put("vectorize yv;")
+        self.free_threads.clear()
+        for axis in (a, b):
+            axes.remove(axis)
+
+    def stage_names(self):
+        return sorted(w for w in self.words() if re.fullmatch(r"[Bv]\d+", w))
+
     def directive(self, axes, blocks, put):
         r = self.r
         candidates = [a for a in axes if not a.used]
@@ -553,6 +606,15 @@ class Case:
                                                                            "registers"] + extra)
         n = self.made
         self.made += 1
+        own = self.stage_names() if a.name in "jh" and self.more.random() < 0.12 else []
+        if own:  # an axis of one stage
+            own = f"{self.more.choice(own)}.{a.name}"
+            put(self.more.choice([f"unroll {own} by 2;", f"split {own} by 4 -> g{n}, w{n};", f"split {own} into 3 -> g{n}, w{n};", f"vectorize {own};"]))
+            return
+        if action == "into" and self.more.random() < 0.15:  # vectors in pieces of a launch's length
+            put(f"split {a.name} into {self.more.choice([2, 3])} -> g{n}, w{n};"), put(f"split w{n} by 4 -> c{n}, z{n};"), put(f"vectorize z{n};")
+            axes[axes.index(a):axes.index(a) + 1] = [Axis(f"g{n}", None, a.parallel), Axis(f"c{n}", None, a.parallel)]
+            return
         if action in ("split", "into"):
             o, i = Axis(f"x{n}", None, a.parallel, a.depends), Axis(f"y{n}", None, a.parallel)
             if action == "split":
@@ -588,6 +650,8 @@ class Case:
         elif action == "block" and blocks and (a.parallel or "grid" in self.features or self.chance(0.05)):
             put(f"bind {a.name} -> block.{blocks.pop(0)};")
             a.used = True
+            if not a.parallel:
+                self.over_grid.append(a.name)
         elif action == "unroll":
             put(f"unroll {a.name}{r.choice(['', ' by 2', ' by 4', ' by 3'])};")
             a.used = True
@@ -610,12 +674,12 @@ class Case:
                 put(f"allreduce {', '.join(r.sample(bound, r.randrange(1, len(bound) + 1)))} by {r.choice(['shuffle', 'tree', 'auto', 'auto'])};")
         elif action == "registers" and self.used_tensors(False) and self.chance(0.3):
             put(f"stage {r.choice(self.used_tensors(False))} at {r.choice(axes).name} in registers;")
-        elif action in ("shared", "async"):
+        elif action in ("shared", "async") and self.used_tensors(False):
             swizzle = r.choice(["", "", " pad 1", f" pad 3 along {r.choice(axes).name}", " swizzle 2,0,3", " swizzle 5,0,5"])
             asynchronous = " by cp_async" if "async" in self.features and self.more.random() < 0.5 else ""
-            put(f"stage {r.choice(self.used_tensors())} at {r.choice(axes).name} in shared{swizzle}{asynchronous};")
-        elif action == "combine":
-            put(f"combine {a.name} by {r.choice(['last_block', 'flag', 'second_kernel', 'atomic'])};")
+            put(f"stage {r.choice(self.used_tensors(self.more.random() < 0.05))} at {r.choice(axes).name} in shared{swizzle}{asynchronous};")
+        elif action == "combine" and (self.over_grid or self.more.random() < 0.1):
+            put(f"combine {self.more.choice(self.over_grid or [a.name])} by {r.choice(['last_block', 'flag', 'second_kernel', 'atomic'])};")
         elif action == "cache":
             put(f"cache {r.choice(self.used_tensors())} by {r.choice(['evict_first', 'evict_last', 'no_allocate', 'streaming'])};")
         elif action == "blocks":
