@@ -50,7 +50,7 @@ void *arena_alloc(struct arena *arena, size_t bytes) {
   return result;
 }
 
-struct arena_mark arena_mark(const struct arena *arena) { return (struct arena_mark){arena->chunks, arena->next, arena->end}; }
+struct arena_mark arena_place(const struct arena *arena) { return (struct arena_mark){arena->chunks, arena->next, arena->end}; }
 
 void arena_release(struct arena *arena, struct arena_mark mark) {
   const char *used = arena->end == mark.end ? arena->next : mark.end; // the open chunk of then was left, or is open still

@@ -30,7 +30,7 @@ struct arena_mark {
   struct arena_chunk *chunk;
   char *next, *end;
 };
-struct arena_mark arena_mark(const struct arena *arena);
+struct arena_mark arena_place(const struct arena *arena);
 void arena_release(struct arena *arena, struct arena_mark mark);
 char *arena_strndup(struct arena *arena, const char *text, size_t length);
 char *arena_strdup(struct arena *arena, const char *text);

@@ -547,7 +547,7 @@ static bool search(struct facts *facts, struct poly p, int depth) {
 static bool prove_from(struct facts *facts, struct poly p, int depth) {
   if (facts->is_proving) return prove(facts, p, depth);
   uint32_t before = facts->steps, atoms = facts->atoms.count;
-  struct arena_mark mark = arena_mark(facts->arena);
+  struct arena_mark mark = arena_place(facts->arena);
   facts->steps = 0;
   memset(facts->failed, 0, sizeof facts->failed);
   facts->is_proving = true;

@@ -53,7 +53,7 @@ static int64_t attained(struct arena *arena, const struct ir_entry *entry, struc
   ir_visit_expr(entry->when, see, &seen);
   if (seen.size_count != 1) return 0;
   for (uint32_t i = 0; i < seen.count; i++) {
-    struct arena_mark mark = arena_mark(arena);
+    struct arena_mark mark = arena_place(arena);
     seen.size->subst = ir_int(arena, seen.size->type, seen.constants[i]);
     const struct ir_expr *holds = ir_substitute(arena, entry->when), *value = ir_substitute(arena, extent);
     seen.size->subst = NULL;

@@ -14,7 +14,7 @@ Test(arena, a_release_gives_back_what_came_behind_the_mark) {
     memset(kept, 7, 100);
     size_t total = arena.total;
     for (int round = 0; round < 3; round++) {
-      struct arena_mark mark = arena_mark(&arena);
+      struct arena_mark mark = arena_place(&arena);
       for (int i = 0; i < 3; i++) memset(arena_alloc(&arena, sizes[n][i]), 9, sizes[n][i]);
       arena_release(&arena, mark);
       cr_expect_eq(arena.total, total);
@@ -29,7 +29,7 @@ Test(arena, a_release_gives_back_what_came_behind_the_mark) {
 Test(arena, an_empty_arena_can_be_gone_back_to) {
   struct arena arena;
   arena_init(&arena);
-  struct arena_mark mark = arena_mark(&arena);
+  struct arena_mark mark = arena_place(&arena);
   arena_alloc(&arena, 100);
   arena_release(&arena, mark);
   cr_expect_eq(arena.total, 0);
