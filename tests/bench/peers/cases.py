@@ -11,6 +11,14 @@ def permutation(group, name, shape, perm, dtype='f32'):
     return dict(group=group, name=name, what='permute', dtype=dtype, shape=tuple(shape), perm=tuple(perm))
 
 
+def full_name(case):
+    """What tells a case from the others of its group."""
+    if case['what'] == 'permute':
+        return f'{case["name"]} {list(case["shape"])} -> {list(case["perm"])} {case["dtype"]}'
+    more = '' if case['what'] == 'sum' else f' {case["what"]}'
+    return f'{case["name"]}{more}{"" if case["dtype"] == "f32" else " " + case["dtype"]}'
+
+
 def columns():
     """Sums over the first axis of [n][m]."""
     for m, n in ((300, 10000), (1000, 10000), (1000, 100000), (5000, 20000), (100, 1000000), (32, 3000000), (16, 6000000),

@@ -15,11 +15,12 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, '..', '..', '..', 'runtime', 'python')]
 
+import cases  # noqa: E402
+
 CEILINGS = ('read', 'read_cs', 'copy')
 
 
 def arguments():
-    import cases
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('groups', nargs='*', default=['columns', 'rows', 'permutes', 'small'], help=' '.join(cases.GROUPS))
     parser.add_argument('--peers', default='eager,compiled,cupy,cublas,ceiling', help='any of eager,compiled,cupy,cublas,ceiling')
@@ -45,7 +46,7 @@ def line(kind, row):
     ceiling = min((times[name]['us'] for name in CEILINGS if name in times), default=None)
     peers = {name: t['us'] for name, t in times.items() if name != 'red' and name not in CEILINGS}
     red = times['red']['us']
-    label = f'{row["group"]:9s} {row["what"]:8s} {row["dtype"]:4s} {row["name"]:28s} {kind:5s}'
+    label = f'{row["group"]:9s} {cases.full_name(row):50s} {kind:5s}'
     text = f'{label} red {red:9.2f} us ({times["red"]["p20"]:.2f}..{times["red"]["p80"]:.2f}) {row["bytes"] / red / 1e3:7.1f} GB/s'
     if ceiling:
         text += f'  ceiling {ceiling / red:5.2f}'
@@ -58,7 +59,6 @@ def line(kind, row):
 
 
 def selected(chosen):
-    import cases
     todo = [case for group in chosen.groups for case in cases.GROUPS[group]()]
     return [c for c in todo if chosen.only in c['name'] and (not chosen.dtypes or c['dtype'] in chosen.dtypes.split(','))][::chosen.every]
 

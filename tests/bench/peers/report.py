@@ -8,14 +8,9 @@ import json
 import statistics
 import sys
 
+from cases import full_name
+
 CEILINGS = ('read', 'read_cs', 'copy')
-
-
-def name_of(row):
-    if row['what'] == 'permute':
-        return f'{row["name"]} {list(row["shape"])} -> {list(row["perm"])} {row["dtype"]}'
-    more = '' if row['what'] == 'sum' else f' {row["what"]}'
-    return f'{row["name"]}{more}{"" if row["dtype"] == "f32" else " " + row["dtype"]}'
 
 
 def table(group, rows, kind):
@@ -30,7 +25,7 @@ def table(group, rows, kind):
         best = min((times[name] for name in peers if name in times), default=None)
         if ceiling:
             ceilings.append(ceiling / red)
-        cells = [name_of(row), f'{red:.2f}', f'{row["bytes"] / red / 1e3:.0f}', f'{ceiling / red:.2f}' if ceiling else '', f'{best / red:.2f}' if best else '']
+        cells = [full_name(row), f'{red:.2f}', f'{row["bytes"] / red / 1e3:.0f}', f'{ceiling / red:.2f}' if ceiling else '', f'{best / red:.2f}' if best else '']
         print('| ' + ' | '.join(cells + [f'{times[p]:.2f}' if p in times else '' for p in peers]) + ' |')
     if len(ceilings) > 3:
         print(f'\nMedian of the ceiling ratios {statistics.median(ceilings):.2f}, lowest {min(ceilings):.2f}.')
