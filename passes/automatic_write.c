@@ -491,6 +491,12 @@ void write_map(struct view *view, const struct map_form *form) {
   end(&w);
 }
 
+void write_placeholder(struct view *view, const char *name, const char *when, const char *axis, const char *reason) {
+  struct writer w = begin(view, name, when, reason);
+  write_bind(&w, axis, "thread.x");
+  end(&w);
+}
+
 // --- One thread an output --------------------------------------------------------------------------------------------------
 
 void write_thread(struct view *view, const char *when, const char *reason) {

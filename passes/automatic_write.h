@@ -75,6 +75,9 @@ void write_map(struct view *view, const struct map_form *form);
 // One thread an output; never an access that is not as wide as an element.
 void write_thread(struct view *view, const char *when, const char *reason);
 
+// A schedule of no code, which stands for others (see PLAN_EXACT); `axis`: any one.
+void write_placeholder(struct view *view, const char *name, const char *when, const char *axis, const char *reason);
+
 // automatic_reduce.c: schedules of stages that have axes of their own, as rows. False where it wrote none.
 bool automatic_rows(struct view *view);
 

@@ -91,12 +91,12 @@ static red_error resolve_entry(struct call *call, const struct target *target, u
   int64_t sizes[PLAN_MAX_SIZES];
   memcpy(sizes, call->result.sizes, kernel->plan->size_count * sizeof *sizes);
   call->is_pinned = true;
-  if (!kernel_resize(kernel, entry, sizes, false, &call->variant)) return RED_OK;
+  if (!kernel_resize(kernel, entry, sizes, false, !is_own, &call->variant)) return RED_OK;
   error = is_capturing(kernel->program->device, target, &capturing);
-  if (!error) error = kernel_resize(kernel, entry, sizes, !capturing, &call->variant);
+  if (!error) error = kernel_resize(kernel, entry, sizes, !capturing, !is_own, &call->variant);
   call->is_pinned = !error && call->variant;
   if (!error || !is_own || (error != RED_ERROR_CAPTURING && error != RED_ERROR_LIMIT)) return error;
-  call->variant = NULL; // the schedules behind it do without
+  call->variant = NULL; // the schedules behind it do without: shapes that change all the time are not compiled each
   return RED_OK;
 }
 

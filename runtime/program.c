@@ -206,18 +206,19 @@ static struct instance *find_instance(struct red_kernel *kernel, uint32_t entry,
   return NULL;
 }
 
-// A place for one more: the one not used for longest goes. NULL: all are in use.
-static struct instance *make_room(struct red_kernel *kernel) {
+// A place for one more: the one not used for longest goes, where one may. NULL: there is none.
+static struct instance *make_room(struct red_kernel *kernel, bool may_replace) {
   if (kernel->instance_count < KERNEL_MAX_INSTANCES) return &kernel->instances[kernel->instance_count];
+  if (!may_replace) return NULL;
   struct instance *oldest = NULL;
   for (uint32_t i = 0; i < kernel->instance_count; i++)
     if (!kernel->instances[i].pins && (!oldest || kernel->instances[i].used < oldest->used)) oldest = &kernel->instances[i];
   return oldest;
 }
 
-static red_error add_instance(struct red_kernel *kernel, uint32_t entry, const int64_t *sizes, struct instance **out) {
+static red_error add_instance(struct red_kernel *kernel, uint32_t entry, const int64_t *sizes, bool may_replace, struct instance **out) {
   if (!kernel->instances && !(kernel->instances = calloc(KERNEL_MAX_INSTANCES, sizeof *kernel->instances))) return error_memory();
-  struct instance *instance = make_room(kernel);
+  struct instance *instance = make_room(kernel, may_replace);
   struct variant *variant;
   if (!instance)
     return error_set(RED_ERROR_LIMIT, "%s is in use with %d different sizes at once; its schedule compiles each on its own", kernel->name,
@@ -243,14 +244,14 @@ static red_error add_instance(struct red_kernel *kernel, uint32_t entry, const i
   return RED_OK;
 }
 
-red_error kernel_resize(struct red_kernel *kernel, uint32_t entry, const int64_t *sizes, bool may_compile, struct variant **variant) {
+red_error kernel_resize(struct red_kernel *kernel, uint32_t entry, const int64_t *sizes, bool may_compile, bool may_replace, struct variant **variant) {
   red_error error = RED_OK;
   pthread_mutex_lock(&kernel->lock);
   struct instance *instance = find_instance(kernel, entry, sizes);
   if (!instance && !may_compile)
     error = error_set(RED_ERROR_CAPTURING, "%s is not compiled for these sizes, and the stream is being captured: call red_prepare before", kernel->name);
   else if (!instance)
-    error = add_instance(kernel, entry, sizes, &instance);
+    error = add_instance(kernel, entry, sizes, may_replace, &instance);
   if (!error) {
     instance->used = ++kernel->clock;
     instance->pins++;

@@ -99,8 +99,8 @@ const char *describe_expr(struct plan *memory, const struct plan_kernel *kernel,
 red_error kernel_retype(struct red_kernel *kernel, const enum plan_type *types, bool may_compile, struct red_kernel **typed);
 // The state of an entry, and its variant where it is compiled.
 red_error kernel_entry(struct red_kernel *kernel, uint32_t entry, bool may_compile, enum slot_state *state, struct variant **variant);
-// The instance of an exact entry, pinned until kernel_unpin.
-red_error kernel_resize(struct red_kernel *kernel, uint32_t entry, const int64_t *sizes, bool may_compile, struct variant **variant);
+// The instance of an exact entry, pinned until kernel_unpin. Without `may_replace` none makes room for another: RED_ERROR_LIMIT where there are KERNEL_MAX_INSTANCES.
+red_error kernel_resize(struct red_kernel *kernel, uint32_t entry, const int64_t *sizes, bool may_compile, bool may_replace, struct variant **variant);
 void kernel_unpin(struct red_kernel *kernel, const struct variant *variant);
 
 #endif

@@ -1,5 +1,4 @@
 """What is timed for one case: red, PyTorch eager and compiled, CuPy, cuBLAS, a kernel that only reads, and a copy."""
-import functools
 import os
 
 import torch
@@ -100,23 +99,13 @@ def close(case, got, want):
     return True
 
 
-@functools.lru_cache(None)
-def compile_text(text, defines):
-    return red.compile(text, device='cuda:0', defines=dict(defines))
-
-
-def compile_red(text, defines):
-    """Once for all cases that have the same program."""
-    return compile_text(text, tuple(defines.items()))
-
-
 def contestants(case, wanted, exact=False):
     """({name: call}, bytes moved, whether red's answer is right, the schedule that red takes). `wanted`: names, see peers.py."""
     x, function_out = make_input(case), outputs(case)
     moved = x.nbytes + sum(t.nbytes for t in function_out)
     calls = {}
     defines = {f'n{d}': extent for d, extent in enumerate(case['shape'])} if exact else {}
-    kernel = compile_red(texts.text(case), defines)
+    kernel = red.compile(texts.text(case), device='cuda:0', defines=defines)
     bound = kernel.bind(x, *function_out)
     calls['red'] = bound if case['group'] != 'small' else lambda: kernel(x, *function_out)  # a graph has a stream of its own
     function, call, plain = eager(case, x)

@@ -76,18 +76,17 @@ def dry_run(chosen):
     """Compiles every case's program for the simulator's device, and prints the launch that it would be."""
     import red
     import texts
-    programs, failed = {}, 0
+    failed = 0
     for case in selected(chosen):
         case['dtype'] = 'f16' if case['dtype'] == 'bf16' else case['dtype']
         text, defines = texts.text(case), {f'n{d}': extent for d, extent in enumerate(case['shape'])} if chosen.exact else {}
         label = f'{case["group"]:9s} {case["what"]:13s} {case["dtype"]:4s} {case["name"]:28s}'
         try:
-            key = (text, tuple(defines.items()))
-            if key not in programs:
-                programs[key] = red.compile(text, device='sim', defines=defines)
-            choice = programs[key].choose(Shape(case['dtype'], case['shape']), *(Shape(t, s, place) for place, (t, s) in enumerate(texts.outputs(case), 1)))
+            program = red.compile(text, device='sim', defines=defines)
+            choice = program.choose(Shape(case['dtype'], case['shape']), *(Shape(t, s, place) for place, (t, s) in enumerate(texts.outputs(case), 1)))
             grid, block = ('x'.join(map(str, size)) for size in (choice.grid, choice.block))
             print(f'{label} {choice.schedule:24s} grid {grid}, block {block}')
+            program.close()
         except red.Error as error:
             failed += 1
             print(f'{label} FAILED {str(error)[:300]}')
