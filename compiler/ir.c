@@ -180,12 +180,12 @@ static struct ir_expr *simplify_binary(struct arena *arena, enum op op, struct i
   case OP_ADD: // (x + c) + d
     if (ir_is_const(b) && a->op == OP_ADD && ir_is_const(a->args[1]))
       return ir_binary(arena, OP_ADD, a->args[0], ir_binary(arena, OP_ADD, a->args[1], b));
-    if (ir_is_const(a)) return ir_binary(arena, OP_ADD, b, a);
+    if (ir_is_const(a) && !ir_is_const(b)) return ir_binary(arena, OP_ADD, b, a);
     break;
   case OP_MUL:
     if (ir_is_const(b) && a->op == OP_MUL && ir_is_const(a->args[1]))
       return ir_binary(arena, OP_MUL, a->args[0], ir_binary(arena, OP_MUL, a->args[1], b));
-    if (ir_is_const(a)) return ir_binary(arena, OP_MUL, b, a);
+    if (ir_is_const(a) && !ir_is_const(b)) return ir_binary(arena, OP_MUL, b, a);
     break;
   case OP_MIN: case OP_MAX: case OP_AND: case OP_OR:
     if (ir_equal(a, b)) return a;

@@ -31,15 +31,6 @@ static uint32_t reduced_blocks(const struct ir_stage *stage) {
   return mask;
 }
 
-static bool mentions_reduction(struct arena *arena, const struct ir_stage *stage, struct ir_expr *e) {
-  e = stage_in_leaves(arena, stage, e);
-  for (uint32_t i = 0; i < stage->axes.count; i++) {
-    const struct ir_stage_axis *axis = stage->axes.at[i];
-    if (axis->is_reduction && ir_mentions(e, axis->axis->var)) return true;
-  }
-  return false;
-}
-
 static bool reads_stage(const struct ir_stage *stage, const struct ir_stage *source) {
   for (uint32_t k = 0; k < source->results.count; k++)
     if (stage_reads(stage, source->results.at[k])) return true;
@@ -201,10 +192,10 @@ static bool find_shape(struct cut *c, const struct ir_stage *stage, struct shape
 static void keep_outer_parts(struct cut *c, const struct ir_stage *from, struct ir_stage *to) {
   for (uint32_t i = 0; i < from->derived.count; i++) {
     struct ir_stmt *let = from->derived.at[i];
-    if (!mentions_reduction(c->arena, from, ir_ref(c->arena, let->var))) list_push(c->arena, &to->derived, let);
+    if (!stage_mentions_reduction(c->arena, from, ir_ref(c->arena, let->var))) list_push(c->arena, &to->derived, let);
   }
   for (uint32_t i = 0; i < from->guards.count; i++)
-    if (!mentions_reduction(c->arena, from, from->guards.at[i])) list_push(c->arena, &to->guards, from->guards.at[i]);
+    if (!stage_mentions_reduction(c->arena, from, from->guards.at[i])) list_push(c->arena, &to->guards, from->guards.at[i]);
 }
 
 // Indices of a partial value: the kept axes around the number of the piece.
@@ -520,11 +511,11 @@ static struct ir_stage *keep_value(struct cut *c, const struct part *parts, uint
   store->value = ir_ref(arena, value->var);
   for (uint32_t i = 0; i < final->derived.count; i++) {
     struct ir_stmt *let = final->derived.at[i];
-    if (!mentions_reduction(arena, final, ir_ref(arena, let->var))) list_push(arena, &store->derived, let);
+    if (!stage_mentions_reduction(arena, final, ir_ref(arena, let->var))) list_push(arena, &store->derived, let);
   }
   for (uint32_t i = 0; i < final->guards.count; i++) {
     struct ir_expr *guard = final->guards.at[i];
-    if (!mentions_reduction(arena, final, guard) && is_asked_by_readers(parts, count, needed, value->var, guard)) list_push(arena, &store->guards, guard);
+    if (!stage_mentions_reduction(arena, final, guard) && is_asked_by_readers(parts, count, needed, value->var, guard)) list_push(arena, &store->guards, guard);
   }
   for (uint32_t i = 0; i < final->axes.count; i++) {
     const struct ir_stage_axis *used = final->axes.at[i];
@@ -574,6 +565,7 @@ bool pass_cut(struct pass_context *context, struct ir_kernel *kernel, struct ir_
     struct ir_stage *stage = entry->stages.at[i];
     if (reduced_blocks(stage) && stage->combine == COMBINE_ATOMIC && !cut_atomic(&c, stage)) return false;
   }
+  drop_dead(&entry->stages); // no one would take the pieces of a value that nothing reads
   uint32_t count = entry->stages.count;
   struct part *parts = arena_array(arena, struct part, count + 1);
   for (uint32_t i = 0; i < count; i++) parts[i].stage = entry->stages.at[i];

@@ -110,8 +110,26 @@ static struct list *open_guards(struct nest *n, struct work *w, struct list *out
   return out;
 }
 
-// Guards, in order, that are available here and that `all` works have alike.
-static uint32_t common_guards(struct nest *n, const struct list *works, uint32_t from, uint32_t to, bool uniform_only) {
+static bool has_guard(const struct ir_stage *stage, const struct ir_expr *guard) {
+  for (uint32_t i = 0; i < stage->guards.count; i++)
+    if (ir_equal(stage->guards.at[i], guard)) return true;
+  return false;
+}
+
+// Whether a value of the work, kept in an array, is read where the guard may not hold: around all of it, the guard would leave the array unwritten.
+static bool is_read_outside(struct nest *n, const struct work *w, const struct ir_expr *guard) {
+  if (w->stage->kind != STAGE_REDUCE || (!w->kept_axes.count && !w->inner_axes.count && !w->is_read_later)) return false;
+  for (uint32_t i = 0; i < n->works.count; i++) {
+    const struct work *other = n->works.at[i];
+    bool reads = false;
+    for (uint32_t k = 0; k < w->stage->results.count; k++) reads |= other != w && stage_reads(other->stage, w->stage->results.at[k]);
+    if (reads && !has_guard(other->stage, guard)) return true;
+  }
+  return false;
+}
+
+// Guards, in order, that are available here and that `all` works have alike. `depth`: of the loops around them.
+static uint32_t common_guards(struct nest *n, const struct list *works, uint32_t from, uint32_t to, uint32_t depth, bool uniform_only) {
   struct work *first = works->at[from];
   uint32_t count = first->guards_done;
   for (; count < first->stage->guards.count; count++) {
@@ -121,7 +139,8 @@ static uint32_t common_guards(struct nest *n, const struct list *works, uint32_t
     bool everywhere = true;
     for (uint32_t i = from; i < to && everywhere; i++) {
       struct work *other = works->at[i];
-      everywhere = other->guards_done == first->guards_done && count < other->stage->guards.count && ir_equal(other->stage->guards.at[count], guard);
+      everywhere = other->guards_done == first->guards_done && count < other->stage->guards.count && ir_equal(other->stage->guards.at[count], guard) &&
+                   (other->first_reduction < depth || !is_read_outside(n, other, guard));
     }
     if (!everywhere) break;
   }
@@ -250,7 +269,7 @@ static void emit_loop(struct nest *n, const struct list *works, uint32_t from, u
   nest_refresh_values(n);
   // the accumulators of this loop are declared: what is inside needs no thread that its condition leaves out
   bool uniform_only = has_collective(&run, 0, run.count, depth + 1);
-  uint32_t done = common_guards(n, &run, 0, run.count, uniform_only);
+  uint32_t done = common_guards(n, &run, 0, run.count, depth + 1, uniform_only);
   body = open_guards(n, first, body, done);
   for (uint32_t i = 0; i < run.count; i++) list_at(&run, struct work, i)->guards_done = done;
   struct ir_axis *axis = list_at(&first->loops, struct ir_stage_axis, depth)->axis;
@@ -297,7 +316,7 @@ static void emit_works(struct nest *n, const struct list *works, uint32_t depth,
   bool same_before = true;
   for (uint32_t i = 0; i < works->count; i++) same_before &= list_at(works, struct work, i)->guards_done == before;
   if (same_before) { // conditions that everything here shares stand around it
-    uint32_t done = common_guards(n, works, 0, works->count, has_collective(works, 0, works->count, depth));
+    uint32_t done = common_guards(n, works, 0, works->count, depth, has_collective(works, 0, works->count, depth));
     out = open_guards(n, works->at[0], out, done);
     for (uint32_t i = 0; i < works->count; i++) list_at(works, struct work, i)->guards_done = done;
   }

@@ -42,12 +42,7 @@ void nest_find_outer_guards(struct nest *n, struct work *w) {
   struct ir_stage *stage = w->stage;
   if (stage->kind != STAGE_REDUCE || !stage->init.count) return;
   for (uint32_t g = 0; g < stage->guards.count; g++) {
-    const struct ir_expr *guard = stage_in_leaves(n->arena, stage, stage->guards.at[g]);
-    bool is_outer = true;
-    for (uint32_t i = 0; i < stage->axes.count; i++) {
-      const struct ir_stage_axis *axis = stage->axes.at[i];
-      is_outer &= !axis->is_reduction || !ir_mentions(guard, axis->axis->var);
-    }
+    bool is_outer = !stage_mentions_reduction(n->arena, stage, stage->guards.at[g]);
     if (is_outer) list_push(n->arena, &w->outer_guards, stage->guards.at[g]);
   }
 }

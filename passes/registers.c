@@ -310,6 +310,7 @@ bool schedule_registers(struct pass_context *context, struct ir_kernel *kernel, 
     for (uint32_t i = 0; i < stage->axes.count; i++) is_inside |= list_at(&stage->axes, struct ir_stage_axis, i)->axis == k.at;
     if (!find.load || !is_inside) continue;
     if (find.differs) return refuse(&k, stage, "it reads several elements of it");
+    if (stage->kind == STAGE_STORE && stage->mem->space != SPACE_GLOBAL) return refuse(&k, stage, "it is kept or copied already");
     bool is_guarded = false; // a guard that reads memory or a value may differ from stage to stage
     for (uint32_t i = 0; i < stage->guards.count; i++) ir_visit_expr(stage->guards.at[i], find_other_value, &is_guarded);
     if (is_guarded) return refuse(&k, stage, "a guard around it depends on values");

@@ -453,15 +453,14 @@ static bool apply_fuse(struct scheduler *s, const struct ir_directive *directive
 
 // --- reorder, bind, unroll, allreduce -------------------------------------------------------------------------------
 
-// Whether the reduction axes among `order` stand there in another order than in the stage.
-static bool changes_reductions(const struct ir_stage *stage, const struct list *order) {
-  uint32_t last = 0;
-  for (uint32_t i = 0; i < order->count; i++) {
-    const struct ir_stage_axis *axis = order->at[i];
-    uint32_t place = place_of(stage, axis->axis);
+// Whether the reduction axes of a stage stand in another order than before.
+static bool changes_reductions(const struct ir_stage *stage, const struct list *before) {
+  uint32_t next = 0;
+  for (uint32_t i = 0; i < before->count; i++) {
+    const struct ir_stage_axis *axis = before->at[i];
     if (!axis->is_reduction) continue;
-    if (place < last) return true;
-    last = place;
+    while (!list_at(&stage->axes, struct ir_stage_axis, next)->is_reduction) next++;
+    if (stage->axes.at[next++] != axis) return true;
   }
   return false;
 }
@@ -486,12 +485,12 @@ static bool apply_reorder(struct scheduler *s, const struct ir_directive *direct
     has_all |= order.count == count;
     uint32_t next = 0;
     struct list before = list_copy(s->arena, &stage->axes);
-    if (stage->kind == STAGE_REDUCE && stage->reducer->is_ordered && changes_reductions(stage, &order)) {
+    for (uint32_t p = 0; p < stage->axes.count; p++)
+      if (list_has(&order, before.at[p])) stage->axes.at[p] = order.at[next++];
+    if (stage->kind == STAGE_REDUCE && stage->reducer->is_ordered && changes_reductions(stage, &before)) {
       diag_error(s->diag, ERROR_DIRECTIVE, directive->range, "stage '%s' is an ordered reduction: its reduction axes keep their order", stage->label);
       return false;
     }
-    for (uint32_t p = 0; p < stage->axes.count; p++)
-      if (list_has(&order, before.at[p])) stage->axes.at[p] = order.at[next++];
     for (uint32_t p = 0; p < stage->axes.count; p++) { // a range must follow the axes that it mentions
       struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, p)->axis;
       for (uint32_t q = p + 1; q < stage->axes.count; q++) {

@@ -53,6 +53,23 @@ struct ir_expr *stage_in_leaves(struct arena *arena, const struct ir_stage *stag
   return e;
 }
 
+static bool names_reduction(const struct ir_stage *stage, const struct ir_expr *e) {
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    const struct ir_stage_axis *axis = stage->axes.at[i];
+    if (axis->is_reduction && ir_mentions(e, axis->axis->var)) return true;
+  }
+  return false;
+}
+
+bool stage_mentions_reduction(struct arena *arena, const struct ir_stage *stage, struct ir_expr *e) {
+  if (names_reduction(stage, e) || names_reduction(stage, stage_in_leaves(arena, stage, e))) return true;
+  for (uint32_t i = 0; i < stage->derived.count; i++) { // in leaves, what it names may be gone: x && false
+    struct ir_stmt *let = stage->derived.at[i];
+    if (ir_mentions(e, let->var) && names_reduction(stage, stage_in_leaves(arena, stage, ir_ref(arena, let->var)))) return true;
+  }
+  return false;
+}
+
 bool stage_is_named(const struct ir_stage *stage, const char *name) {
   size_t length = strlen(name);
   for (const char *at = stage->label; at;) {

@@ -280,7 +280,7 @@ class Case:
             return f"{name}({first[0]} in {first[1]}{init}) {r.choice(['sum', 'max', 'min'])}({second[0]} in {second[1]}) ({body})"
         if self.chance(0.15) and type_ != "bool":
             x = self.fresh("x")
-            body = f"{{ let {x} = {body}; {r.choice([x, f'{x} + {x}', f'max({x}, {self.literal(type_)})'])} }}"
+            body = f"{{ let {x} = {body}; {x if name == 'prod' and type_ in FLOATS else r.choice([x, f'{x} + {x}', f'max({x}, {self.literal(type_)})'])} }}"
         else:
             body = f"({body})"
         return f"{name}({self.binder(axes, scope, plain)}{guard}{init}) {body}"
