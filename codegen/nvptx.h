@@ -41,6 +41,7 @@ struct nvptx_object {
   LLVMValueRef pointer;
   bool is_constant;
   LLVMValueRef policy; // of its cache hint; NULL: none
+  LLVMValueRef zero;   // with a policy: 0 in each thread, which ptxas cannot know; see nvptx_make_policy
 };
 
 struct nvptx {
@@ -98,7 +99,7 @@ LLVMValueRef nvptx_convert(struct nvptx *cg, enum type to, enum type from, LLVMV
 bool nvptx_has_hint(const struct nvptx *cg, const struct nvptx_object *object);
 // Whether some entry has hints that PTX knows from 7.4 on.
 bool nvptx_needs_ptx74(const struct ir_module *module);
-// Makes object->policy where the hint takes one.
+// Makes object->policy, and object->zero, where the hint takes one.
 void nvptx_make_policy(struct nvptx *cg, struct nvptx_object *object);
 // An access of 1 to 16 bytes by its hint: `type` is an integer, float or vector of so many bytes.
 LLVMValueRef nvptx_hinted_load(struct nvptx *cg, const struct nvptx_object *object, LLVMValueRef place, LLVMTypeRef type, uint32_t bytes);

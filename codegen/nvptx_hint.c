@@ -35,11 +35,21 @@ static LLVMValueRef call_asm(struct nvptx *cg, LLVMTypeRef result, const char *t
   return LLVMBuildCall2(cg->builder, type, code, operands, count, "");
 }
 
+// ptxas 13.0 adds the uniform base of shared memory in the instruction of an asynchronous copy, and puts it where the low word of the policy
+// stands that other copies still read; an H200 then says 'illegal instruction'. A base of which each thread may have another keeps to plain registers: the top bit of the
+// tensor's address, always 0, where the thread's number has that bit.
+static LLVMValueRef make_zero(struct nvptx *cg, const struct nvptx_object *object) {
+  LLVMValueRef base = LLVMBuildPtrToInt(cg->builder, object->pointer, LLVMInt64TypeInContext(cg->llvm), "");
+  const char *text = "{ .reg .b32 low, high, thread; mov.u32 thread, %tid.x; mov.b64 {low, high}, $1; shr.u32 high, high, 31; and.b32 $0, high, thread; }";
+  return call_asm(cg, LLVMInt32TypeInContext(cg->llvm), text, "=r,l", &base, 1, false);
+}
+
 void nvptx_make_policy(struct nvptx *cg, struct nvptx_object *object) {
   enum cache_hint hint = ir_hint_of(cg->entry, object->mem);
   if (!is_policy(hint) || !nvptx_has_hint(cg, object)) return;
   const char *text = hint == CACHE_EVICT_FIRST ? "createpolicy.fractional.L2::evict_first.b64 $0, 1.0;" : "createpolicy.fractional.L2::evict_last.b64 $0, 1.0;";
   object->policy = call_asm(cg, LLVMInt64TypeInContext(cg->llvm), text, "=l", NULL, 0, false);
+  object->zero = make_zero(cg, object);
 }
 
 // The opcode's suffixes: ".cs", ".L1::no_allocate" or ".L2::cache_hint".

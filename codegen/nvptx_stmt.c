@@ -328,16 +328,25 @@ static void build_atomic(struct nvptx *cg, const struct ir_stmt *stmt) {
   if (has_result) nvptx_define(cg, stmt->results.at[0], old);
 }
 
+// The address in shared memory, of 32 bits.
+static LLVMValueRef copy_target(struct nvptx *cg, const struct nvptx_object *to, const struct nvptx_object *from, const struct ir_stmt *stmt) {
+  LLVMTypeRef word = LLVMInt32TypeInContext(cg->llvm);
+  if (!from->zero) return LLVMBuildPtrToInt(cg->builder, wide_place(cg, to, stmt), word, "");
+  const struct ir_expr *offset = codegen_offset(cg->context->arena, cg->entry, stmt->mem, (struct ir_expr **)stmt->indices.at, stmt->indices.count, stmt->is_flat);
+  LLVMValueRef base = LLVMBuildAdd(cg->builder, LLVMBuildPtrToInt(cg->builder, to->pointer, word, ""), from->zero, "");
+  LLVMValueRef elements = LLVMBuildIntCast2(cg->builder, nvptx_offset(cg, offset), word, false, "");
+  return LLVMBuildAdd(cg->builder, base, LLVMBuildMul(cg->builder, elements, LLVMConstInt(word, type_bytes(stmt->mem->type), false), ""), "");
+}
+
 // 16 bytes go past the first level of caches, which shared memory makes needless.
 static void build_copy(struct nvptx *cg, const struct ir_stmt *stmt) {
   const struct ir_expr *source = stmt->value;
   const struct nvptx_object *to = find_object(cg, stmt->mem, stmt->range), *from = find_object(cg, source->mem, source->range);
   if (!to || !from) return;
   const struct ir_expr *offset = codegen_offset(cg->context->arena, cg->entry, source->mem, source->args, source->count, source->op == OP_LOAD_FLAT);
-  LLVMValueRef target = wide_place(cg, to, stmt), place = element(cg, from, nvptx_offset(cg, offset));
+  LLVMValueRef place = element(cg, from, nvptx_offset(cg, offset));
   uint32_t bytes = stmt->count * type_bytes(stmt->mem->type);
-  LLVMValueRef operands[3] = {LLVMBuildPtrToInt(cg->builder, target, LLVMInt32TypeInContext(cg->llvm), ""),
-                              LLVMBuildPtrToInt(cg->builder, place, LLVMInt64TypeInContext(cg->llvm), ""), from->policy};
+  LLVMValueRef operands[3] = {copy_target(cg, to, from, stmt), LLVMBuildPtrToInt(cg->builder, place, LLVMInt64TypeInContext(cg->llvm), ""), from->policy};
   bool has_policy = from->policy != NULL;
   const char *text = arena_printf(cg->context->arena, "cp.async.%s.shared.global%s [$0], [$1], %u%s;", bytes == 16 ? "cg" : "ca", has_policy ? ".L2::cache_hint" : "", bytes,
                                   has_policy ? ", $2" : "");
