@@ -27,6 +27,7 @@ struct sharer {
   const char *at;     // label of the axis
   struct list own;    // struct ir_axis: of the first reader, inside `at`, that the copy has too
   struct list axes;   // struct ir_axis: the copy's, one for each
+  struct list readers; // struct ir_stage, in order
   struct ir_expr *phase; // `along`: by how much the part's first element lies behind the start of the copy; NULL elsewhere
   bool has_other_axes; // inside `at`, which the copy has not
 };
@@ -298,6 +299,27 @@ static void add_bounds(struct sharer *s, struct ir_stage *fill, struct ir_expr *
   }
 }
 
+// Whether each other reader has this guard of the first one, its axes inside `at` named alike: else the copy must hold what they read without it.
+static bool is_guard_of_all(struct sharer *s, const struct ir_stage *first, struct ir_expr *guard) {
+  struct ir_expr *wanted = stage_in_leaves(s->arena, first, guard);
+  for (uint32_t n = 0; n < s->readers.count; n++) {
+    const struct ir_stage *other = s->readers.at[n];
+    bool has_it = other == first;
+    for (uint32_t i = 0; i < other->axes.count; i++) {
+      struct ir_axis *axis = list_at(&other->axes, struct ir_stage_axis, i)->axis;
+      for (uint32_t k = 0; k < first->axes.count; k++) {
+        struct ir_axis *twin = list_at(&first->axes, struct ir_stage_axis, k)->axis;
+        if (axis != twin && strcmp(axis->var->label, twin->var->label) == 0) axis->var->subst = ir_ref(s->arena, twin->var);
+      }
+    }
+    for (uint32_t i = 0; i < other->guards.count && !has_it; i++)
+      has_it = ir_equal(ir_substitute(s->arena, stage_in_leaves(s->arena, other, other->guards.at[i])), wanted);
+    for (uint32_t i = 0; i < other->axes.count; i++) list_at(&other->axes, struct ir_stage_axis, i)->axis->var->subst = NULL;
+    if (!has_it) return false;
+  }
+  return true;
+}
+
 // Machines without asynchronous copies make ordinary ones: the result is the same.
 static bool is_async(const struct sharer *s) {
   enum { ASYNC_SM = 80 };
@@ -309,17 +331,20 @@ static bool is_async(const struct sharer *s) {
 
 static struct ir_stage *make_fill(struct sharer *s, const struct ir_stage *reader, struct ir_expr *load) {
   struct ir_stage *fill = arena_new(s->arena, struct ir_stage);
+  struct list guards = {0}; // of all readers
+  for (uint32_t i = 0; i < reader->guards.count; i++)
+    if (is_guard_of_all(s, reader, reader->guards.at[i])) list_push(s->arena, &guards, reader->guards.at[i]);
   fill->kind = STAGE_STORE;
   fill->label = s->copy->label;
   fill->range = s->directive->range;
   give_axes(s, reader, fill);
   give_derived(s, reader, fill);
-  bool is_within = !s->has_other_axes; // it runs over the same elements as the reader, which stays inside the tensor
-  for (uint32_t i = 0; i < reader->guards.count; i++) {
+  bool is_within = !s->has_other_axes && guards.count == reader->guards.count; // it runs over the same elements as the reader, which stays inside the tensor
+  for (uint32_t i = 0; i < guards.count; i++) {
     // a bound that another axis makes is not needed: more of the tensor than is read may be copied, and the proof need not compare two runs of it
-    const struct ir_expr *guard = reader->guards.at[i];
+    const struct ir_expr *guard = guards.at[i];
     bool is_dependent = guard->op == OP_LT && mentions_axis(guard->args[1]);
-    if (!is_dependent && is_available(reader->guards.at[i])) list_push(s->arena, &fill->guards, ir_substitute(s->arena, reader->guards.at[i]));
+    if (!is_dependent && is_available(guards.at[i])) list_push(s->arena, &fill->guards, ir_substitute(s->arena, guards.at[i]));
     else is_within = false;
   }
   bool is_sayable = true;
@@ -501,6 +526,8 @@ bool schedule_shared(struct pass_context *context, struct ir_kernel *kernel, str
       return false;
     }
   }
+  for (uint32_t n = 0; n < entry->stages.count; n++)
+    if (place_of_at(&s, entry->stages.at[n]) != UINT32_MAX && stage_find_load(entry->stages.at[n], s.tensor).load) list_push(s.arena, &s.readers, entry->stages.at[n]);
   for (uint32_t n = 0; n < entry->stages.count; n++) {
     struct ir_stage *stage = entry->stages.at[n];
     if (stage == fill || place_of_at(&s, stage) == UINT32_MAX) continue;
