@@ -294,9 +294,9 @@ static struct ir_stage *make_final(struct cut *c, const struct ir_stage *stage, 
   return final;
 }
 
-// Makes `stage` the reduction of one block and appends it and the stores of its values to `out`; returns the stage that combines them, or NULL. `kept`: the
+// Makes `stage` the reduction of one block and appends it to `out`, the stores of its values to `stores`; returns the stage that combines them, or NULL. `kept`: the
 // axes (struct ir_axis) that its value is kept over. `waits`, `clears`: stages in front of and behind the one that combines.
-static struct ir_stage *cut_reduction(struct cut *c, struct ir_stage *stage, struct list *kept, struct list *out, struct list *waits, struct list *clears) {
+static struct ir_stage *cut_reduction(struct cut *c, struct ir_stage *stage, struct list *kept, struct list *out, struct list *stores, struct list *waits, struct list *clears) {
   struct arena *arena = c->arena;
   struct shape shape;
   struct list partials = {0}, values = {0};
@@ -321,7 +321,6 @@ static struct ir_stage *cut_reduction(struct cut *c, struct ir_stage *stage, str
   struct ir_axis *in_flight;
   struct ir_stage *final = make_final(c, stage, &shape, &partials, pieces, &in_flight);
   if (by_flag) cut_await(c, final, in_flight, waits, clears);
-  struct list stores = {0};
   for (uint32_t k = 0; k < values.count; k++) {
     struct ir_stage *store = arena_new(arena, struct ir_stage);
     store->kind = STAGE_STORE;
@@ -336,7 +335,7 @@ static struct ir_stage *cut_reduction(struct cut *c, struct ir_stage *stage, str
     store->indices = partial_indices(c, &shape, piece);
     store->value = ir_ref(arena, values.at[k]);
     if (by_flag) store->value = cut_to_word(c, store->value);
-    list_push(arena, &stores, store);
+    list_push(arena, stores, store);
   }
   struct list axes = {0};
   for (uint32_t i = 0; i < stage->axes.count; i++) {
@@ -347,7 +346,6 @@ static struct ir_stage *cut_reduction(struct cut *c, struct ir_stage *stage, str
   stage->results = values;
   stage->init = (struct list){0};
   list_push(arena, out, stage);
-  list_append(arena, out, &stores);
   return final;
 }
 
@@ -572,7 +570,7 @@ bool pass_cut(struct pass_context *context, struct ir_kernel *kernel, struct ir_
   enum combine_form form = COMBINE_AUTO;
   uint32_t mask = plan_parts(parts, count, &form);
   if (!mask) return true;
-  struct list before = {0}, behind = {0}, finals = {0}, next = {0}, values = {0};
+  struct list before = {0}, behind = {0}, finals = {0}, next = {0}, values = {0}, stores = {0};
   bool has_next = false, in_next = form == COMBINE_SECOND_KERNEL;
   bool *needed = needed_next(&c, parts, count, in_next);
   for (uint32_t i = 0; i < count; i++) {
@@ -580,18 +578,20 @@ bool pass_cut(struct pass_context *context, struct ir_kernel *kernel, struct ir_
     if (part->is_reduced) {
       if (part->stage->reducer->is_ordered && !is_in_block_order(&c, part->stage)) return false;
       struct list waits = {0}, clears = {0};
-      struct ir_stage *final = cut_reduction(&c, part->stage, &part->axes, &before, &waits, &clears);
+      struct ir_stage *final = cut_reduction(&c, part->stage, &part->axes, &before, &stores, &waits, &clears);
       if (!final) return false;
       list_push(arena, &finals, final);
       list_append(arena, &behind, &waits);
       list_push(arena, in_next ? &next : &behind, final);
       list_append(arena, &behind, &clears);
     } else if (!part->is_next) {
+      if (!part->waits) list_append(arena, &before, &stores), stores.count = 0;
       list_push(arena, part->waits ? &behind : &before, part->stage);
     }
     if (needed[i]) list_push(arena, &next, part->stage);
     has_next |= needed[i] || (part->is_reduced && in_next);
   }
+  list_append(arena, &before, &stores); // behind all reductions that stand side by side: those that are joined share a loop
   if (has_next && !in_next && !keep_values(&c, parts, count, needed, &finals, &behind, &values)) return false;
   if (in_next) drop_dead(&next);
   if (has_next) cut_next_launch(&c, &next, &values);
