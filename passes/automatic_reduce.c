@@ -282,8 +282,24 @@ static bool can_split(const struct chooser *c) {
   return view_can_join(&c->view) && !c->view.is_dependent;
 }
 
+// Whether it can be split in several launches, a value of the grid ending each: softmax reads three times, and with the whole device.
+static bool can_launch(const struct chooser *c) {
+  if ((is_invariant(c) && c->view.common.count) || c->view.is_dependent || !c->view.reduces) return false;
+  bool reduces = false;
+  for (uint32_t i = 0; i < c->view.stages.count; i++) {
+    const struct view_stage *stage = c->view.stages.at[i];
+    if (stage->space >= 0 && stage->space != c->space) return false;
+    if (stage->space < 0 && stage->stage->kind == STAGE_REDUCE) return false;
+    reduces |= stage->space >= 0 && stage->stage->kind == STAGE_REDUCE;
+  }
+  return reduces;
+}
+
+static bool can_part(const struct chooser *c) { return can_split(c) || can_launch(c); }
+
 static bool wants_split(const struct chooser *c, int64_t blocks, int64_t elements) {
-  return can_split(c) && blocks < 2 * NOMINAL_SMS && elements >= SPLIT_ELEMENTS && (blocks < NOMINAL_SMS / 2 || times(elements, c->bytes) > HOT_BYTES);
+  if (!can_split(c)) return can_launch(c) && blocks < NOMINAL_SMS && elements >= SPLIT_ELEMENTS && (blocks < NOMINAL_SMS / 2 || times(elements, c->bytes) > HOT_BYTES);
+  return blocks < 2 * NOMINAL_SMS && elements >= SPLIT_ELEMENTS && (blocks < NOMINAL_SMS / 2 || times(elements, c->bytes) > HOT_BYTES);
 }
 
 // --- Rows whose length a launch brings ------------------------------------------------------------------------------------
@@ -354,7 +370,7 @@ static void write_bucket(struct chooser *c, const struct row_bucket *bucket, boo
   if (form.vector > 1 && !c->view.a->forced) multiple = say(c, "%s %% %d == 0", c->length_text, form.vector);
   if (form.parts && !c->view.a->forced) { // few and long
     const char *rows = c->view.common.count ? product_text(c, &c->view.common) : NULL, *all = product_text(c, &c->view.main->stage->own);
-    most = rows ? say(c, "%s < 2 * sms && %s * %s >= %d", rows, all, rows, SPLIT_ELEMENTS) : say(c, "%s >= %d", all, SPLIT_ELEMENTS);
+    most = rows ? say(c, "%s < %ssms && %s * %s >= %d", rows, can_split(c) ? "2 * " : "", all, rows, SPLIT_ELEMENTS) : say(c, "%s >= %d", all, SPLIT_ELEMENTS);
   }
   if (bucket->few && !c->view.a->forced) most = say(c, "%s && %s <= %d * sms", most, product_text(c, &c->view.common), bucket->few);
   form.when = say(c, "%s%s%s%s%s", extra, *extra && (*multiple || *most) ? " && " : "", multiple, *multiple && *most ? " && " : "", most);
@@ -390,7 +406,7 @@ static void write_unknown_rows(struct chooser *c, const char *extra) {
     size_t count = wide ? sizeof wide_buckets / sizeof *wide_buckets : sizeof narrow_buckets / sizeof *narrow_buckets;
     for (size_t b = 0; b < count; b++) {
       if (c->view.is_dependent && buckets[b].loads) continue; // ranges that depend on a row's place: a block a row
-      if (buckets[b].parts && (!can_split(c) || c->rows >= 2 * NOMINAL_SMS)) continue;
+      if (buckets[b].parts && (!can_part(c) || c->rows >= 2 * NOMINAL_SMS)) continue;
       if (buckets[b].loads && !c->view.common.count) continue; // one row
       if (buckets[b].few && is_invariant(c)) continue;
       write_bucket(c, &buckets[b], wide, buckets[b].name, extra);
@@ -401,9 +417,10 @@ static void write_unknown_rows(struct chooser *c, const char *extra) {
 // Rows of known length of which a launch may bring few: several blocks a row then.
 static void write_known_split(struct chooser *c) {
   int64_t all = view_product(&c->view.main->stage->own);
-  if (c->rows >= 0 || all < SPLIT_ELEMENTS / 16 || !can_split(c) || !c->view.common.count) return;
+  if (c->rows >= 0 || all < SPLIT_ELEMENTS / 16 || !can_part(c) || !c->view.common.count) return;
   const char *rows = product_text(c, &c->view.common), *extra = c->view.extra;
-  const char *few = all >= SPLIT_ELEMENTS ? say(c, "%s < 2 * sms", rows) : say(c, "%s < 2 * sms && %s >= %lld", rows, rows, (long long)divide_up(SPLIT_ELEMENTS, all));
+  const char *few = say(c, can_split(c) ? "%s < 2 * sms" : "%s < sms", rows);
+  if (all < SPLIT_ELEMENTS) few = say(c, "%s && %s >= %lld", few, rows, (long long)divide_up(SPLIT_ELEMENTS, all));
   c->view.extra = extra ? say(c, "%s && %s", extra, few) : few;
   write_known_rows(c, CLASS_BLOCK_SPLIT);
   c->view.extra = extra;
@@ -562,14 +579,14 @@ static void write_unknown_columns(struct chooser *c, const struct column_shape *
     int most = bucket->most * form.vector;
     if (is_invariant(c) && most) continue;
     if (bucket->below && (s->width >= 0 || is_invariant(c))) continue;
-    if ((bucket->is_wide && s->vector == 1) || (bucket->parts && !can_split(c)) || (most && s->width > most)) continue;
+    if ((bucket->is_wide && s->vector == 1) || (bucket->parts && !can_part(c)) || (most && s->width > most)) continue;
     if (s->width >= 0 && ((!bucket->is_wide && s->vector > 1) || taken[bucket->parts > 0])) continue; // the width is known: one of each kind
     taken[bucket->parts > 0] = true;
     const char *when = deep;
     if (form.vector > 1 && s->width < 0) when = both(c, when, say(c, "%s %% %d == 0", times, form.vector));
     if (most && s->width < 0) when = both(c, when, say(c, "%s <= %d", width, most));
     if (bucket->below) when = both(c, when, say(c, "%s >= %d && %s * %s < %d", product_text(c, &s->reduced.inner), MIDDLE_DEPTH, all, outputs, (bucket->below << 20) / c->bytes));
-    if (bucket->parts) when = both(c, when, say(c, "%s * %s >= %d && %s < %d * sms", all, outputs, SPLIT_ELEMENTS, outputs, 2 * bucket->lanes * form.vector));
+    if (bucket->parts) when = both(c, when, say(c, "%s * %s >= %d && %s < %d * sms", all, outputs, SPLIT_ELEMENTS, outputs, (can_split(c) ? 2 : 1) * bucket->lanes * form.vector));
     form.when = when;
     form.reason = say(c, "outputs lie side by side: %d of them a thread, %d thread%s along them, %d%s along the reduction, loads of %d bytes", form.vector, form.lanes, form.lanes > 1 ? "s" : "",
                       form.threads, form.parts ? " and several blocks" : "", form.vector * c->bytes);
@@ -618,7 +635,7 @@ static void write_forced(struct chooser *c) {
   struct automatic *a = c->view.a;
   bool is_shared_class = is_shared(&c->view);
   for (int class = CLASS_ROWS; class <= CLASS_BLOCK_SPLIT && is_shared_class; class++) {
-    if (class == CLASS_COLUMN || (class == CLASS_BLOCK_SPLIT && !can_split(c))) continue;
+    if (class == CLASS_COLUMN || (class == CLASS_BLOCK_SPLIT && !can_part(c))) continue;
     if (class != CLASS_BLOCK && class != CLASS_BLOCK_SPLIT && (c->view.is_dependent || !c->view.common.count)) continue;
     if (class == CLASS_STAGED && !are_runs(c)) continue;
     if (!automatic_takes(a, class_names[class])) continue;
@@ -630,7 +647,7 @@ static void write_forced(struct chooser *c) {
     struct column_shape shape = column_shape(c);
     write_known_columns(c, &shape, false);
   }
-  if (is_shared_class && c->view.common.count && can_split(c) && automatic_takes(a, class_names[CLASS_COLUMN_SPLIT])) {
+  if (is_shared_class && c->view.common.count && can_part(c) && automatic_takes(a, class_names[CLASS_COLUMN_SPLIT])) {
     struct column_shape shape = column_shape(c);
     write_known_columns(c, &shape, true);
   }
