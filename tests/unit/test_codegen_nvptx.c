@@ -57,6 +57,28 @@ Test(codegen_nvptx, every_target_and_level_assembles) {
     }
 }
 
+// What a compilation leaves behind is of no consequence for later ones, of other targets and levels and of its own.
+Test(codegen_nvptx, the_same_text_after_others) {
+  char *first[2] = {NULL, NULL};
+  for (int round = 0; round < 3; round++)
+    for (int level = 0; level <= 3; level += 3)
+      for (const struct target *target = target_table(); target->name; target++) {
+        struct program p;
+        program_rowsum(&p);
+        struct text ptx = check_ptx(&p, target->name, (uint32_t)level);
+        if (strcmp(target->name, "sm_90") == 0) {
+          if (first[level == 3]) cr_expect_str_eq(ptx.data, first[level == 3]);
+          else cr_assert(first[level == 3] = strdup(ptx.data));
+        }
+        char wanted[32];
+        snprintf(wanted, sizeof wanted, ".target %s\n", target->name);
+        cr_expect(check_count(ptx.data, wanted) == 1, "%s, level %d", target->name, level);
+        text_free(&ptx);
+        program_end(&p);
+      }
+  for (int i = 0; i < 2; i++) free(first[i]);
+}
+
 Test(codegen_nvptx, an_allreduce_left_over_is_an_internal_error) {
   struct program p;
   program_rowsum(&p);
