@@ -41,6 +41,7 @@ static bool divides_or_assumed(struct nest *n, struct facts *facts, int64_t fact
   if (prove_divides(facts, by, wide)) return true;
   if (!nest_is_of_sizes(wide)) return false;
   struct ir_expr *condition = ir_binary(n->arena, OP_EQ, ir_binary(n->arena, OP_MOD, wide, by), ir_int(n->arena, TYPE_I64, 0));
+  if (ir_const_is(condition, 0)) return false;
   struct ir_requirement *assumption = arena_new(n->arena, struct ir_requirement);
   *assumption = (struct ir_requirement){condition, "a vectorised axis is not made of whole vectors", n->entry->range};
   list_push(n->arena, &n->entry->assumptions, assumption);
@@ -104,7 +105,7 @@ void nest_lift_vector_guards(struct nest *n, struct ir_stage *stage) {
       let->var->subst = NULL;
     }
     struct ir_expr *whole_end = end, *whole = without_quotient(n, place, &whole_end);
-    bool is_lifted = false;
+    bool is_lifted = false, is_stuck = false;
     for (uint32_t i = stage->axes.count; i-- > 0;) {
       struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
       struct poly coefficient, rest;
@@ -112,14 +113,17 @@ void nest_lift_vector_guards(struct nest *n, struct ir_stage *stage) {
       if (axis->bind != BIND_VECTOR || !poly_linear(&facts, poly_of(&facts, whole), axis->var, &coefficient, &rest)) continue;
       if (!poly_is_constant(coefficient, &step) || step < 1 || __builtin_mul_overflow(step, axis->extent->integer, &factor)) continue;
       struct ir_expr *start = poly_to_expr(&facts, rest);
-      if (!start || !prove_divides(&facts, ir_int(n->arena, TYPE_I64, factor), start) || !divides_or_assumed(n, &facts, factor, whole_end)) continue;
+      if (!start || !prove_divides(&facts, ir_int(n->arena, TYPE_I64, factor), start) || !divides_or_assumed(n, &facts, factor, whole_end)) {
+        is_stuck = true;
+        continue;
+      }
       axis->var->subst = nest_int(n, 0);
       place = nest_here(n, place);
       whole = nest_here(n, whole);
       axis->var->subst = NULL;
       is_lifted = true;
     }
-    if (!is_lifted) continue;
+    if (!is_lifted || (is_stuck && stage->kind == STAGE_STORE)) continue; // else nest_vector.c asks for all vectors at once
     if (!has_own_list) stage->guards = list_copy(n->arena, &stage->guards);
     has_own_list = true;
     stage->guards.at[g] = ir_binary(n->arena, OP_LT, place, end);

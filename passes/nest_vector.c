@@ -133,14 +133,6 @@ static struct ir_expr *in_vectors(struct nest *n, const struct ir_stage *stage, 
   return e;
 }
 
-static bool starts_anywhere(const struct work *w) {
-  for (uint32_t g = w->guards_done; g < w->stage->guards.count; g++) {
-    const struct ir_expr *guard = w->stage->guards.at[g];
-    if (guard->op == OP_GE && guarded_var(guard)) return true;
-  }
-  return false;
-}
-
 // e = step * var + what does not mention it, as it is written.
 static bool step_of(const struct ir_expr *e, const struct ir_var *var, int64_t *step) {
   int64_t a, b;
@@ -175,7 +167,7 @@ static bool take_apart(struct nest *n, const struct work *w, uint32_t depth, str
 }
 
 struct ir_stmt *nest_test_vectors(struct nest *n, struct work *w, uint32_t depth, struct list *out, struct ir_stage *whole) {
-  if (n->entry->is_general || n->in_parts || w->stage->kind != STAGE_STORE || !starts_anywhere(w)) return NULL;
+  if (n->entry->is_general || n->in_parts || w->stage->kind != STAGE_STORE || w->stage->mem->space == SPACE_LOCAL) return NULL;
   for (uint32_t d = depth; d < w->loops.count; d++)
     if (list_at(&w->loops, struct ir_stage_axis, d)->axis->bind != BIND_VECTOR) return NULL;
   struct list kept = {0};
@@ -188,7 +180,7 @@ struct ir_stmt *nest_test_vectors(struct nest *n, struct work *w, uint32_t depth
     struct ir_var *x = g >= w->guards_done ? guarded_var(guard) : NULL;
     uint32_t place = x ? place_of_let(w->stage, x) : UINT32_MAX;
     int64_t reach;
-    if (place == UINT32_MAX || x->subst || !take_apart(n, w, depth, x, &first, &steps, &reach)) {
+    if (place == UINT32_MAX || x->subst || !take_apart(n, w, depth, x, &first, &steps, &reach) || !reach) {
       list_push(n->arena, &kept, guard);
       continue;
     }
