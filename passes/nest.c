@@ -22,7 +22,7 @@
 #include "passes/stage.h"
 #include "passes/stage_load.h"
 
-enum { MAX_LOCAL = 1024 };
+enum { MAX_LOCAL = 1024, FEW_PARTS = 4 };
 
 // --- Small questions ------------------------------------------------------------------------------------------------
 
@@ -277,7 +277,7 @@ static void emit_loop(struct nest *n, const struct list *works, uint32_t from, u
   loop->var = ir_new_var(n->kernel, VAR_AXIS, TYPE_INDEX, axis->var->label);
   loop->lo = nest_int(n, 0);
   loop->hi = nest_here(n, axis->extent);
-  loop->unroll = axis->bind != BIND_VECTOR ? axis->unroll : n->in_parts ? 1 : UNROLL_VECTOR;
+  loop->unroll = axis->bind != BIND_VECTOR ? axis->unroll : n->in_parts ? (ir_is_const(axis->extent) && axis->extent->integer <= FEW_PARTS ? UINT32_MAX : 1) : UNROLL_VECTOR;
   for (uint32_t i = 0; i < run.count; i++) { // a loop that indexes an array kept in registers is unrolled whole
     struct work *w = run.at[i];
     if (!nest_fits_registers(w)) continue;
