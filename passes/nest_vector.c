@@ -58,10 +58,13 @@ static uint32_t place_of_let(const struct ir_stage *stage, const struct ir_var *
   return UINT32_MAX;
 }
 
-static bool mentions_marked(const struct ir_expr *e) {
-  if (e->op == OP_VAR) return e->var->mark;
+// Marks: an axis that may begin inside a piece, or what is asked and made of it; what is made of these and waits for their guards.
+enum { BEGINS_INSIDE = 1, WAITS = 2 };
+
+static bool mentions_marked(const struct ir_expr *e, uint32_t least) {
+  if (e->op == OP_VAR) return e->var->mark >= least;
   for (uint32_t i = 0; i < e->count; i++)
-    if (mentions_marked(e->args[i])) return true;
+    if (mentions_marked(e->args[i], least)) return true;
   return false;
 }
 
@@ -83,15 +86,15 @@ void nest_defer_derived(struct nest *n, struct ir_stage *stage) {
   for (uint32_t i = 0; i < stage->derived.count; i++) list_at(&stage->derived, struct ir_stmt, i)->var->mark = 0;
   for (uint32_t g = 0; g < stage->guards.count; g++) {
     struct ir_var *x = guarded_var(stage->guards.at[g]);
-    if (x && list_at(&stage->guards, struct ir_expr, g)->op == OP_GE) x->mark = 1;
+    if (x && list_at(&stage->guards, struct ir_expr, g)->op == OP_GE) x->mark = BEGINS_INSIDE;
   }
   bool is_possible = stage->kind == STAGE_STORE;
   for (uint32_t i = 0; i < stage->derived.count; i++) { // in order: each is made of the ones before
     struct ir_stmt *let = stage->derived.at[i];
-    bool is_made_of_one = mentions_marked(let->value), is_asked = false;
+    bool is_made_of_one = mentions_marked(let->value, BEGINS_INSIDE), is_asked = false;
     for (uint32_t g = 0; g < stage->guards.count && is_made_of_one; g++) is_asked |= ir_mentions(stage->guards.at[g], let->var);
-    if (is_made_of_one) let->var->mark = 1;
-    is_possible &= !is_asked || !divides(let->value);
+    if (is_made_of_one) let->var->mark = is_asked ? BEGINS_INSIDE : WAITS;
+    is_possible &= !is_asked || !(divides(let->value) || mentions_marked(let->value, WAITS));
     list_push(n->arena, is_made_of_one && !is_asked ? &deferred : &kept, let);
   }
   for (uint32_t i = 0; i < stage->derived.count; i++) list_at(&stage->derived, struct ir_stmt, i)->var->mark = 0;

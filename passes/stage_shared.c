@@ -367,54 +367,119 @@ static struct ir_stage *make_fill(struct sharer *s, const struct ir_stage *reade
 
 // --- Copies along their tensors ---------------------------------------------------------------------------------------
 //
-//   stage X at t in shared as S along 16: the pieces of 16 elements, counted from the start of X, that hold the part are copied whole, as they lie:
-//   S[piece * 16 + element] = X[min(first + piece, last) * 16 + element], where `first` holds the part's first element and `last` is the tensor's last.
-//   Readers find (i, j) at phase + i * stride + j, with the strides of the tensor. So no piece is guarded, and each is one access on either side.
+//   stage X at t in shared as S along 16: the part is runs of X, one for each iteration of the axes that are none of the run. Of each, the pieces of 16
+//   elements, counted from the start of X, that hold it are copied whole, as they lie:
+//   S[row, piece * 16 + element] = X[min(first(row) + piece, last) * 16 + element], where `first` holds the run's first element and `last` is the tensor's last.
+//   Readers find (row, i, j) at phase(row) + i * stride + j, with the strides of the tensor. So no piece is guarded, and each is one access on either side.
 
-static bool refuse_along(struct sharer *s, const struct ir_stage *stage, const char *why) { return refuse(s, stage, arena_printf(s->arena, "copies along a tensor hold one run of it, and %s", why)); }
+static bool refuse_along(struct sharer *s, const struct ir_stage *stage, const char *why) { return refuse(s, stage, arena_printf(s->arena, "copies along a tensor hold runs of it, and %s", why)); }
+
+// How the axes of the part move the place in the tensor.
+struct run {
+  struct poly offset;
+  int64_t *strides; // of s->own, in the tensor
+  bool *is_row;     // of s->own: it does not lie in the run
+  int64_t last;     // elements from the first of a run to its last
+  int64_t rows;
+};
+
+static bool find_run(struct sharer *s, const struct ir_stage *reader, struct facts *facts, struct ir_expr *load, struct run *run) {
+  uint32_t count = s->own.count;
+  run->offset = schedule_offset(s->arena, facts, reader, s->tensor, load->args);
+  run->strides = arena_array(s->arena, int64_t, count + 1);
+  run->is_row = arena_array(s->arena, bool, count + 1);
+  run->rows = 1;
+  for (uint32_t i = 0; i < count; i++) {
+    struct ir_axis *axis = s->own.at[i];
+    struct poly coefficient, rest;
+    run->is_row[i] = true;
+    if (!run->offset.is_valid || !poly_linear(facts, run->offset, axis->var, &coefficient, &rest) || !poly_is_constant(coefficient, &run->strides[i]) || run->strides[i] < 0)
+      return refuse_along(s, reader, arena_printf(s->arena, "axis '%s' does not move it by a constant", axis->var->label));
+  }
+  for (int64_t length = 1;; run->last = length - 1) { // axes whose steps follow one another
+    uint32_t next = count;
+    for (uint32_t i = 0; i < count && next == count; i++)
+      if (run->is_row[i] && run->strides[i] == length) next = i;
+    if (next == count) break;
+    run->is_row[next] = false;
+    if (__builtin_mul_overflow(length, list_at(&s->own, struct ir_axis, next)->extent->integer, &length) || length > MOST_UNITS) return refuse_along(s, reader, "this one is too long");
+  }
+  for (uint32_t i = 0; i < count; i++)
+    if (run->is_row[i] && (__builtin_mul_overflow(run->rows, list_at(&s->own, struct ir_axis, i)->extent->integer, &run->rows) || run->rows > MOST_UNITS)) return refuse_along(s, reader, "there are too many");
+  return true;
+}
+
+static void add_axis_of_run(struct sharer *s, struct ir_stage *fill, const char *label, struct ir_expr *extent, struct ir_var **var) {
+  struct ir_axis *axis = arena_new(s->arena, struct ir_axis);
+  struct ir_stage_axis *used = arena_new(s->arena, struct ir_stage_axis);
+  axis->var = *var = ir_new_var(s->kernel, VAR_AXIS, TYPE_INDEX, label);
+  axis->var->range = axis->range = s->directive->range;
+  axis->extent = extent;
+  list_push(s->arena, &s->entry->axes, axis);
+  used->axis = axis;
+  list_push(s->arena, &fill->axes, used);
+}
+
+// The place in the tensor of an element of a piece, in the fill.
+static struct ir_expr *place_in_run(struct sharer *s, struct ir_expr *first, int64_t pieces, struct ir_var *piece_var, struct ir_var *element) {
+  struct arena *arena = s->arena;
+  struct ir_expr *factor = ir_int(arena, TYPE_INDEX, pieces), *one = ir_int(arena, TYPE_INDEX, 1), *total = ir_int(arena, TYPE_I64, 1);
+  for (uint32_t d = 0; d < s->tensor->dims.count; d++) total = ir_binary(arena, OP_MUL, total, s->tensor->dims.at[d]);
+  struct ir_expr *elements = ir_is_const(total) ? ir_int(arena, TYPE_INDEX, total->integer) : ir_cast(arena, TYPE_INDEX, total);
+  struct ir_expr *piece = ir_binary(arena, OP_ADD, ir_binary(arena, OP_DIV, first, factor), ir_ref(arena, piece_var));
+  if (s->entry->is_general) { // pieces need not be whole there
+    struct ir_expr *place = ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, piece, factor), ir_ref(arena, element));
+    return ir_binary(arena, OP_MIN, place, ir_binary(arena, OP_SUB, elements, one));
+  }
+  struct ir_requirement *assumption = arena_new(arena, struct ir_requirement);
+  struct ir_expr *rest = ir_binary(arena, OP_MOD, total, ir_int(arena, TYPE_I64, pieces));
+  *assumption = (struct ir_requirement){ir_binary(arena, OP_EQ, rest, ir_int(arena, TYPE_I64, 0)), arena_printf(arena, "'%s' is not made of whole pieces", s->tensor->label), s->directive->range};
+  list_push(arena, &s->entry->assumptions, assumption);
+  struct ir_expr *last = ir_binary(arena, OP_SUB, ir_binary(arena, OP_DIV, elements, factor), one);
+  return ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, ir_binary(arena, OP_MIN, piece, last), factor), ir_ref(arena, element));
+}
 
 // The copy's layout and the stage that fills it; NULL after an error.
 static struct ir_stage *make_run(struct sharer *s, const struct ir_stage *reader, struct ir_expr *load) {
   struct arena *arena = s->arena;
-  int64_t pieces = (int64_t)number(s, SHARED_PHASE), last = 0;
-  struct ir_expr *factor = ir_int(arena, TYPE_INDEX, pieces), *one = ir_int(arena, TYPE_INDEX, 1), *zero = ir_int(arena, TYPE_INDEX, 0);
+  int64_t pieces = (int64_t)number(s, SHARED_PHASE), pad = (int64_t)number(s, SHARED_PAD);
+  struct ir_expr *factor = ir_int(arena, TYPE_INDEX, pieces), *zero = ir_int(arena, TYPE_INDEX, 0), *start = zero, *first = zero;
   struct facts facts;
+  struct run run = {.last = 0};
   facts_init(&facts, arena);
   if (s->entry->when) facts_add_condition(&facts, s->entry->when);
   for (uint32_t i = 0; i < s->entry->assumptions.count; i++) facts_add_condition(&facts, list_at(&s->entry->assumptions, struct ir_requirement, i)->condition);
   stage_facts(reader, &facts);
   if (pieces & (pieces - 1)) return refuse(s, reader, "copies along a tensor are made of pieces of a power of two"), NULL;
+  if (number(s, SHARED_UNIT) > 1 || number(s, SHARED_BITS) || s->directive->axes.count > AXIS_OF_PAD) return refuse_along(s, reader, "their layout is that of the tensor, with a pad behind each"), NULL;
   if (s->tensor->is_strided) return refuse_along(s, reader, "it has strides of its own"), NULL;
-  struct poly offset = schedule_offset(arena, &facts, reader, s->tensor, load->args);
-  struct list strides = {0};
-  for (uint32_t i = 0; i < s->own.count; i++) {
-    struct ir_axis *axis = s->own.at[i];
-    struct poly coefficient, rest;
-    int64_t stride, most;
-    if (!offset.is_valid || !poly_linear(&facts, offset, axis->var, &coefficient, &rest) || !poly_is_constant(coefficient, &stride) || stride < 0)
-      return refuse_along(s, reader, arena_printf(arena, "axis '%s' does not move it by a constant", axis->var->label)), NULL;
-    if (__builtin_mul_overflow(stride, axis->extent->integer - 1, &most) || most > MOST_UNITS || (last += most) > MOST_UNITS)
-      return refuse_along(s, reader, arena_printf(arena, "axis '%s' moves it too far", axis->var->label)), NULL;
-    list_push(arena, &strides, ir_int(arena, TYPE_I64, stride));
-  }
-  struct ir_expr *start = schedule_start(arena, &facts, reader, &s->own, s->tensor, load->args, factor), *first = schedule_start(arena, &facts, reader, &s->own, s->tensor, load->args, NULL);
-  if (!start || !first) return refuse_along(s, reader, "where it starts is no sum of products of axes"), NULL;
-  int64_t step = pieces, most_phase; // what the phase is a multiple of
+  if (!find_run(s, reader, &facts, load, &run)) return NULL;
+  struct list in_run = {0};
+  for (uint32_t i = 0; i < s->own.count; i++)
+    if (!run.is_row[i]) list_push(arena, &in_run, s->own.at[i]);
+  start = schedule_start(arena, &facts, reader, &in_run, s->tensor, load->args, factor);
+  first = schedule_start(arena, &facts, reader, &in_run, s->tensor, load->args, NULL);
+  if (!start || !first) return refuse_along(s, reader, "where one starts is no sum of products of axes"), NULL;
+  int64_t step = pieces; // what the phase is a multiple of
   while (step > 1 && (pieces % step || !prove_divides(&facts, ir_int(arena, TYPE_INDEX, step), start))) step--;
   s->phase = ir_binary(arena, OP_AND, start, ir_int(arena, TYPE_INDEX, pieces - 1));
-  most_phase = ir_is_const(s->phase) ? s->phase->integer : pieces - step;
-  int64_t count = (last + most_phase) / pieces + 1;
-  // the copy: a dimension for all of it, those of the readers' axes, and the place in it
+  int64_t most_phase = ir_is_const(s->phase) ? s->phase->integer : pieces - step, count = (run.last + most_phase) / pieces + 1, row = (count + pad) * pieces, units;
+  if (__builtin_mul_overflow(row, run.rows, &units) || units > MOST_UNITS) return refuse_along(s, reader, "they do not fit"), NULL;
+  // the copy: a dimension for all of it, those of the readers' axes, and the place in a run
   struct ir_mem *mem = s->copy;
   list_push(arena, &mem->dims, ir_int(arena, TYPE_I64, 1));
-  list_push(arena, &mem->strides, ir_int(arena, TYPE_I64, count * pieces));
-  for (uint32_t i = 0; i < s->own.count; i++) {
-    list_push(arena, &mem->dims, ir_int(arena, TYPE_I64, list_at(&s->own, struct ir_axis, i)->extent->integer));
-    list_push(arena, &mem->strides, strides.at[i]);
+  list_push(arena, &mem->strides, ir_int(arena, TYPE_I64, units));
+  int64_t behind = units - 1, stride = row;
+  for (uint32_t i = s->own.count; i-- > 0;) {
+    int64_t extent = list_at(&s->own, struct ir_axis, i)->extent->integer, by = run.is_row[i] ? stride : run.strides[i];
+    list_insert(arena, &mem->dims, 1, ir_int(arena, TYPE_I64, extent));
+    list_insert(arena, &mem->strides, 1, ir_int(arena, TYPE_I64, by));
+    behind -= (extent - 1) * by;
+    if (run.is_row[i]) stride *= extent;
   }
-  list_push(arena, &mem->dims, ir_int(arena, TYPE_I64, count * pieces - last));
+  list_push(arena, &mem->dims, ir_int(arena, TYPE_I64, behind + 1));
   list_push(arena, &mem->strides, ir_int(arena, TYPE_I64, 1));
-  // its fill
+  // its fill: the axes around, rows, pieces, elements
   struct ir_stage *fill = arena_new(arena, struct ir_stage);
   fill->kind = STAGE_STORE;
   fill->label = mem->label;
@@ -428,37 +493,24 @@ static struct ir_stage *make_run(struct sharer *s, const struct ir_stage *reader
     used->axis = source->axis;
     list_push(arena, &fill->axes, used);
   }
-  struct ir_var *vars[2];
-  for (int k = 0; k < 2; k++) {
-    struct ir_axis *axis = arena_new(arena, struct ir_axis);
-    struct ir_stage_axis *used = arena_new(arena, struct ir_stage_axis);
-    axis->var = vars[k] = ir_new_var(s->kernel, VAR_AXIS, TYPE_INDEX, k ? "element" : "piece");
-    axis->var->range = axis->range = s->directive->range;
-    axis->extent = ir_int(arena, TYPE_INDEX, k ? pieces : count);
-    list_push(arena, &s->entry->axes, axis);
-    used->axis = axis;
-    list_push(arena, &fill->axes, used);
+  struct ir_var *piece, *element, *var;
+  list_push(arena, &fill->indices, zero);
+  for (uint32_t i = 0; i < s->own.count; i++) {
+    struct ir_axis *own = s->own.at[i];
+    if (run.is_row[i]) {
+      add_axis_of_run(s, fill, own->var->label, own->extent, &var);
+      own->var->subst = ir_ref(arena, var);
+    }
+    list_push(arena, &fill->indices, run.is_row[i] ? own->var->subst : zero);
   }
-  for (uint32_t d = 0; d + 1 < mem->dims.count; d++) list_push(arena, &fill->indices, zero);
-  list_push(arena, &fill->indices, ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, ir_ref(arena, vars[0]), factor), ir_ref(arena, vars[1])));
-  struct ir_expr *total = ir_int(arena, TYPE_I64, 1);
-  for (uint32_t d = 0; d < s->tensor->dims.count; d++) total = ir_binary(arena, OP_MUL, total, s->tensor->dims.at[d]);
-  struct ir_expr *elements = ir_cast(arena, TYPE_INDEX, total), *piece = ir_binary(arena, OP_ADD, ir_binary(arena, OP_DIV, first, factor), ir_ref(arena, vars[0])), *place;
-  if (ir_is_const(total)) elements = ir_int(arena, TYPE_INDEX, total->integer);
-  if (s->entry->is_general) { // pieces need not be whole there
-    place = ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, piece, factor), ir_ref(arena, vars[1]));
-    place = ir_binary(arena, OP_MIN, place, ir_binary(arena, OP_SUB, elements, one));
-  } else {
-    struct ir_requirement *assumption = arena_new(arena, struct ir_requirement);
-    struct ir_expr *rest = ir_binary(arena, OP_MOD, total, ir_int(arena, TYPE_I64, pieces));
-    *assumption = (struct ir_requirement){ir_binary(arena, OP_EQ, rest, ir_int(arena, TYPE_I64, 0)), arena_printf(arena, "'%s' is not made of whole pieces", s->tensor->label), s->directive->range};
-    list_push(arena, &s->entry->assumptions, assumption);
-    place = ir_binary(arena, OP_MIN, piece, ir_binary(arena, OP_SUB, ir_binary(arena, OP_DIV, elements, factor), one));
-    place = ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, place, factor), ir_ref(arena, vars[1]));
-  }
+  first = ir_substitute(arena, first);
+  for (uint32_t i = 0; i < s->own.count; i++) list_at(&s->own, struct ir_axis, i)->var->subst = NULL;
+  add_axis_of_run(s, fill, "piece", ir_int(arena, TYPE_INDEX, count), &piece);
+  add_axis_of_run(s, fill, "element", factor, &element);
+  list_push(arena, &fill->indices, ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, ir_ref(arena, piece), factor), ir_ref(arena, element)));
   struct list places = {0};
   for (uint32_t d = 0; d + 1 < s->tensor->dims.count; d++) list_push(arena, &places, zero);
-  list_push(arena, &places, place);
+  list_push(arena, &places, place_in_run(s, first, pieces, piece, element));
   fill->value = ir_load(arena, s->tensor, &places);
   return fill;
 }
