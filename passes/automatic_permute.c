@@ -802,6 +802,7 @@ bool automatic_permute(struct automatic *a) {
   for (int g = 0; g < p.group_count; g++) is_known &= p.groups[g].count >= 0;
   if (is_known && is_moved && takes(a, "lines") && (a->forced || !fits_tiles(&p))) write_lines(&p);
   if (is_known && p.fast_in && !p.view.is_closed && takes(a, "pack") && (a->forced || !(is_moved ? fits_tiles(&p) : fits_runs(&p)))) permute_pack(&p);
+  if (is_known && p.fast_in && takes(a, "pieces") && a->forced) permute_pieces(&p);
   if (!is_known && p.fast_in && !a->forced && a->context->options->is_at_launch && (is_moved || is_kept)) write_exact(&p, is_moved);
   if (is_moved && takes(a, "tile")) write_tiles(&p, SMALLEST_SIDE);
   bool is_gathered = type_bytes(p.load->mem->type) >= 4 && p.fast_in && p.fast_in->count >= 0 && p.fast_out->count >= 0 && p.fast_in->count * p.fast_out->count <= 64;
