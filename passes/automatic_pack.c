@@ -36,7 +36,6 @@ struct walk {
   int cut;       // the item that a part of belongs to threads; those in front of it do whole, those behind are steps. -1: the run itself is cut
   int64_t part;  // of it
   int64_t steps; // a thread
-  bool is_along; // vectors begin on multiples in memory
 };
 
 struct pack {
@@ -44,8 +43,6 @@ struct pack {
   int64_t count[MAX_GROUPS]; // iterations
   struct side in, out;
   int64_t most; // elements in shared memory
-  bool is_along;  // class pieces
-  int64_t widest; // of these: elements of a piece at most
 };
 
 struct box {
@@ -121,18 +118,6 @@ static int64_t widest_out(const struct pack *k, const struct box *box) {
   return vector;
 }
 
-// Class pieces: elements of a piece of the input, and of a word of the output, wherever runs begin.
-static int64_t piece_of(const struct pack *k, int64_t run) {
-  int64_t piece = k->widest;
-  while (piece * k->in.bytes > WORD && piece * 4 > run) piece /= 2;
-  return piece;
-}
-
-static int64_t word_of(const struct pack *k, const struct box *box) {
-  int64_t wide = widest_out(k, box), word = k->out.bytes < WORD ? WORD / k->out.bytes : 1;
-  return wide > word ? wide : word;
-}
-
 // --- Boxes ----------------------------------------------------------------------------------------------------------
 
 // The share of what is moved for a run of so many elements that is needed, as its contrary; lines of 128 bytes half used cost too.
@@ -151,7 +136,7 @@ static double sectors(const struct pack *k, const struct side *side, const struc
 }
 
 static double cost_of(const struct pack *k, const struct box *box) {
-  double waste = 1, blocks = 1, in = (double)(k->is_along ? piece_of(k, box->run_in) : widest(k, &k->in, box, VECTOR)), out = (double)(k->is_along ? word_of(k, box) : widest_out(k, box)), bytes = (double)k->in.bytes, size = (double)(box->elements * k->in.bytes);
+  double waste = 1, blocks = 1, in = (double)widest(k, &k->in, box, VECTOR), out = (double)widest_out(k, box), bytes = (double)k->in.bytes, size = (double)(box->elements * k->in.bytes);
   for (int g = 0; g < k->p->group_count; g++) {
     int64_t tiles = (k->count[g] + box->size[g] - 1) / box->size[g];
     blocks *= (double)tiles;
@@ -201,7 +186,6 @@ static void try_box(const struct pack *k, const int64_t *size, int64_t most, str
   }
   box.run_in = run_of(k, &k->in, size);
   box.run_out = run_of(k, &k->out, size);
-  if (k->is_along && box.elements / box.run_in * (box.run_in + 3 * piece_of(k, box.run_in)) > most) return;
   box.cost = cost_of(k, &box);
   if (best->elements == 0 || box.cost < best->cost) *best = box;
 }
@@ -234,19 +218,16 @@ static struct box find_box(const struct pack *k) {
 
 static int64_t power_in(int64_t n) { return n & -n; }
 
-static struct walk make_walk(const struct pack *k, const struct side *side, const struct box *box, int64_t vector, bool is_along) {
+static struct walk make_walk(const struct pack *k, const struct side *side, const struct box *box, int64_t vector) {
   struct walk w = {.vector = vector, .threads = 1, .steps = 1, .rows_in_run = 1};
   int64_t product = 1, rows = 1;
   for (int i = 0; i < k->p->group_count; i++)
     if (box->size[side->order[i]] > 1) w.axes[w.count++] = side->order[i];
   int needed = axes_of_vector(k, side, box, vector), with_one = 0;
-  if (is_along) { // the whole run, with a part of a word at either end
-    for (needed = 1; needed < side->chain && box->size[side->order[needed - 1]] == k->count[side->order[needed - 1]];) needed++;
-  }
   for (int i = 0; i < needed; i++) with_one += box->size[side->order[i]] > 1;
   w.fused = with_one > 1 ? with_one : 1;
   for (int i = 0; i < w.fused; i++) product *= box->size[w.axes[i]];
-  while (w.fused > 1 && !is_along) { // rows of fewer axes
+  while (w.fused > 1) { // rows of fewer axes
     int64_t less = product / box->size[w.axes[w.fused - 1]], more = rows * box->size[w.axes[w.fused - 1]];
     int64_t in_run = vector / (power_in(less) < vector ? power_in(less) : vector);
     if (w.rows && product * w.rows_in_run / vector <= MOST_THREADS) break;
@@ -254,8 +235,7 @@ static struct walk make_walk(const struct pack *k, const struct side *side, cons
     product = less, rows = more;
     w.rows_in_run = in_run;
   }
-  w.is_along = is_along;
-  w.run = is_along ? (product + 2 * vector - 2) / vector : product * w.rows_in_run / vector;
+  w.run = product * w.rows_in_run / vector;
   if (rows > w.rows_in_run) w.items[w.item_count++] = rows / w.rows_in_run;
   for (int i = w.fused + w.rows; i < w.count; i++) w.items[w.item_count++] = box->size[w.axes[i]];
   w.cut = w.item_count;
@@ -427,10 +407,10 @@ static const char *write_fused(struct permute *p, const char *stage, const struc
   return name;
 }
 
-static void write_split(struct permute *p, const char *axis, int64_t by, const char *along, const char **outer, const char **inner, const char *base, const char *a, const char *b) {
+static void write_split(struct permute *p, const char *axis, int64_t by, const char **outer, const char **inner, const char *base, const char *a, const char *b) {
   *outer = permute_fresh(p, arena_printf(p->arena, "%s_%s", base, a));
   *inner = permute_fresh(p, arena_printf(p->arena, "%s_%s", base, b));
-  text_printf(p->out, "  split %s by %lld%s%s -> %s, %s;\n", axis, (long long)by, along ? " along " : "", along ? along : "", *outer, *inner);
+  text_printf(p->out, "  split %s by %lld -> %s, %s;\n", axis, (long long)by, *outer, *inner);
 }
 
 // The loops of one side: `stage` names it, `names` are the axes of the box.
@@ -443,12 +423,12 @@ static void write_walk(struct permute *p, const struct walk *w, const struct box
   for (int i = w->fused; i < w->fused + w->rows; i++) all_rows *= box->size[w->axes[i]];
   if (w->rows) {
     rows_in = write_fused(p, stage, w, w->fused, w->rows, names, NULL, "rows");
-    if (all_rows > w->rows_in_run) write_split(p, rows_in, w->rows_in_run, NULL, &rows, &rows_in, arena_printf(p->arena, "%s_rows", stage), "more", "in");
+    if (all_rows > w->rows_in_run) write_split(p, rows_in, w->rows_in_run, &rows, &rows_in, arena_printf(p->arena, "%s_rows", stage), "more", "in");
     if (w->rows_in_run == 1) rows_in = NULL;
   }
   run = write_fused(p, stage, w, 0, w->fused, names, rows_in, "run");
   if (w->vector > 1 && w->run == 1) vector = run, run = NULL;
-  else if (w->vector > 1) write_split(p, run, w->vector, w->is_along ? p->store->mem->label : NULL, &run, &vector, base, "part", "vector");
+  else if (w->vector > 1) write_split(p, run, w->vector, &run, &vector, base, "part", "vector");
   if (rows) items[item++] = rows;
   for (int i = w->fused + w->rows; i < w->count; i++) items[item++] = axis_of(p, stage, names[w->axes[i]]);
   for (int i = w->item_count; i-- > 0;) {
@@ -457,7 +437,7 @@ static void write_walk(struct permute *p, const struct walk *w, const struct box
       steps[count] = items[i], extents[count++] = w->items[i];
     } else if (is_cut) {
       const char *inner;
-      write_split(p, items[i], w->part, NULL, &steps[count], &inner, arena_printf(p->arena, "%s_item", stage), "more", "part");
+      write_split(p, items[i], w->part, &steps[count], &inner, arena_printf(p->arena, "%s_item", stage), "more", "part");
       extents[count++] = (w->items[i] + w->part - 1) / w->part;
       threads = permute_join(p, threads, inner);
     } else {
@@ -465,7 +445,7 @@ static void write_walk(struct permute *p, const struct walk *w, const struct box
     }
   }
   if (w->cut < 0) {
-    write_split(p, run, w->part, NULL, &steps[count], &run, base, "more", "thread");
+    write_split(p, run, w->part, &steps[count], &run, base, "more", "thread");
     extents[count++] = (w->run + w->part - 1) / w->part;
   }
   if (run) threads = permute_join(p, threads, run);
@@ -489,11 +469,27 @@ static void write_walk(struct permute *p, const struct walk *w, const struct box
   text_puts(p->out, "\n");
 }
 
-// Cuts the axes and binds tiles to blocks: outside, those whose neighbours lie nearest last. Inside lies the box, the axes in this order, the fastest
-// first. Returns the name of the axis of tiles; names[] are the axes of the box.
-static const char *write_tiles_of_box(const struct pack *k, const struct box *box, const char **names, const int *axes, int axis_count) {
+static void write_pack(struct pack *k, const char *name, const struct box *box, int64_t most_in, int64_t most_out) {
   struct permute *p = k->p;
-  const char *outside[MAX_GROUPS], *blocks = "", *inside = "", *tile;
+  const struct ir_mem *copies[MOST_COPIES];
+  struct when when = {.p = p};
+  permute_copies(p, copies);
+  struct walk in = {0}, out = make_walk(k, &k->out, box, most_out);
+  struct layout layout = {0};
+  for (int64_t vector = most_in; vector >= 1; vector /= 2) { // narrower ones may lie better
+    struct walk walk = make_walk(k, &k->in, box, vector);
+    struct layout one = find_layout(k, box, &walk, &out);
+    if (one.count && (layout.count == 0 || one.cost < layout.cost)) layout = one, in = walk;
+  }
+  if (layout.count == 0) return;
+  permute_need_alignment(&when, copies[0], (uint32_t)in.vector);
+  permute_need_alignment(&when, p->store->mem, (uint32_t)out.vector);
+  const char *reason = arena_printf(p->arena, "%s, boxes of %lld elements through shared memory: %lld side by side in the input, %lld in the output; %lld bytes at a time in and %lld out, %.2f passes of shared memory a word",
+                                    permute_describe(p), (long long)box->elements, (long long)box->run_in, (long long)box->run_out, (long long)(in.vector * k->in.bytes), (long long)(out.vector * k->out.bytes), layout.wavefronts);
+  if (!permute_begin(p, name, &when, reason)) return;
+  permute_write_groups(p);
+  // tiles outside, those whose neighbours lie nearest last; the box inside, as it lies in shared memory
+  const char *names[MAX_GROUPS] = {NULL}, *outside[MAX_GROUPS], *blocks = "", *inside = "", *tile;
   int64_t distance[MAX_GROUPS];
   int count = 0;
   for (int g = 0; g < p->group_count; g++) {
@@ -511,38 +507,14 @@ static const char *write_tiles_of_box(const struct pack *k, const struct box *bo
     distance[place] = near, outside[place] = axis;
   }
   for (int i = 0; i < count; i++) blocks = permute_join(p, i ? blocks : NULL, outside[i]);
-  for (int i = axis_count; i-- > 0;) inside = permute_join(p, i + 1 < axis_count ? inside : NULL, names[axes[i]]);
+  for (int i = layout.count; i-- > 0;) inside = permute_join(p, i + 1 < layout.count ? inside : NULL, names[layout.axes[i]]);
   text_printf(p->out, "  reorder %s, %s;\n", blocks, inside);
   tile = blocks;
   if (count > 1) {
     tile = permute_fresh(p, "tile");
     text_printf(p->out, "  fuse %s -> %s;", blocks, tile);
   }
-  text_printf(p->out, "  bind %s -> block.x;\n", tile);
-  return tile;
-}
-
-static void write_pack(struct pack *k, const char *name, const struct box *box, int64_t most_in, int64_t most_out) {
-  struct permute *p = k->p;
-  const struct ir_mem *copies[MOST_COPIES];
-  struct when when = {.p = p};
-  permute_copies(p, copies);
-  struct walk in = {0}, out = make_walk(k, &k->out, box, most_out, false);
-  struct layout layout = {0};
-  for (int64_t vector = most_in; vector >= 1; vector /= 2) { // narrower ones may lie better
-    struct walk walk = make_walk(k, &k->in, box, vector, false);
-    struct layout one = find_layout(k, box, &walk, &out);
-    if (one.count && (layout.count == 0 || one.cost < layout.cost)) layout = one, in = walk;
-  }
-  if (layout.count == 0) return;
-  permute_need_alignment(&when, copies[0], (uint32_t)in.vector);
-  permute_need_alignment(&when, p->store->mem, (uint32_t)out.vector);
-  const char *reason = arena_printf(p->arena, "%s, boxes of %lld elements through shared memory: %lld side by side in the input, %lld in the output; %lld bytes at a time in and %lld out, %.2f passes of shared memory a word",
-                                    permute_describe(p), (long long)box->elements, (long long)box->run_in, (long long)box->run_out, (long long)(in.vector * k->in.bytes), (long long)(out.vector * k->out.bytes), layout.wavefronts);
-  if (!permute_begin(p, name, &when, reason)) return;
-  permute_write_groups(p);
-  const char *names[MAX_GROUPS] = {NULL}, *tile = write_tiles_of_box(k, box, names, layout.axes, layout.count);
-  text_printf(p->out, "  stage %s at %s in shared as %s", copies[0]->label, tile, permute_copy_name(p, 0));
+  text_printf(p->out, "  bind %s -> block.x;\n  stage %s at %s in shared as %s", tile, copies[0]->label, tile, permute_copy_name(p, 0));
   if (layout.padded >= 0) text_printf(p->out, " pad %lld along %s", (long long)layout.pad, names[layout.axes[layout.padded]]);
   text_puts(p->out, ";\n");
   write_walk(p, &in, box, permute_copy_name(p, 0), names);
@@ -552,107 +524,23 @@ static void write_pack(struct pack *k, const char *name, const struct box *box, 
   permute_end(p);
 }
 
-// --- Pieces ---------------------------------------------------------------------------------------------------------
-
-// As pack, for runs that begin anywhere: those of the input are copied as whole pieces, along the tensor, and lie in shared memory as they do there; the
-// output is written in words that are put together element by element, along the tensor too where its runs begin inside of words.
-static void write_pieces(struct pack *k, const struct box *box) {
-  enum { MOST_PADS = 9 };
-  struct permute *p = k->p;
-  const struct ir_mem *copies[MOST_COPIES];
-  struct when when = {.p = p};
-  permute_copies(p, copies);
-  int64_t piece = piece_of(k, box->run_in), word = word_of(k, box), count = (box->run_in + 2 * piece - 2) / piece;
-  struct walk out = make_walk(k, &k->out, box, word, widest_out(k, box) < word);
-  bool in_run[MAX_GROUPS] = {false};
-  int rows[MAX_GROUPS], row_count = 0, run_count = 0;
-  while (run_count < k->in.chain && (run_count == 0 || box->size[k->in.order[run_count - 1]] == k->count[k->in.order[run_count - 1]])) in_run[k->in.order[run_count++]] = true;
-  for (int i = 0; i < out.count; i++) // rows that the output's threads have one behind another lie one behind another
-    if (!in_run[out.axes[i]]) rows[row_count++] = out.axes[i];
-  struct layout layout = {.count = 0}, best = {.count = 0};
-  for (int64_t pad = 0; pad < MOST_PADS; pad++) {
-    layout = (struct layout){.count = 1, .pad = pad, .padded = -1};
-    for (int i = 0; i < run_count; i++) layout.stride[k->in.order[i]] = k->in.stride[k->in.order[i]];
-    int64_t stride = (count + pad) * piece;
-    for (int i = 0; i < row_count; i++) layout.stride[rows[i]] = stride, stride *= box->size[rows[i]];
-    if (stride > k->most) break;
-    layout.elements = stride;
-    layout.wavefronts = wavefronts_of(&out, box, &layout, k->in.bytes);
-    if (best.count == 0 || layout.wavefronts + 0.01 * (double)pad < best.wavefronts + 0.01 * (double)best.pad) best = layout;
-  }
-  if (!best.count) return;
-  permute_need_alignment(&when, copies[0], (uint32_t)piece);
-  permute_need_alignment(&when, p->store->mem, (uint32_t)word);
-  const char *reason = arena_printf(p->arena, "%s, boxes of %lld elements through shared memory, whose runs begin anywhere: %lld side by side in the input, in pieces of %lld bytes, %lld in the output, in words of %lld, %.2f passes of shared memory a word",
-                                    permute_describe(p), (long long)box->elements, (long long)box->run_in, (long long)(piece * k->in.bytes), (long long)box->run_out, (long long)(word * k->out.bytes), best.wavefronts);
-  if (!permute_begin(p, "pieces", &when, reason)) return;
-  permute_write_groups(p);
-  int axes[MAX_GROUPS], axis_count = 0;
-  for (int i = 0; i < run_count; i++)
-    if (box->size[k->in.order[i]] > 1) axes[axis_count++] = k->in.order[i];
-  for (int i = 0; i < row_count; i++) axes[axis_count++] = rows[i];
-  const char *names[MAX_GROUPS] = {NULL}, *tile = write_tiles_of_box(k, box, names, axes, axis_count), *copy = permute_copy_name(p, 0), *fill = NULL;
-  text_printf(p->out, "  stage %s at %s in shared as %s along %lld", copies[0]->label, tile, copy, (long long)piece);
-  if (best.pad) text_printf(p->out, " pad %lld", (long long)best.pad);
-  text_puts(p->out, ";\n");
-  int64_t items = count, threads;
-  for (int i = row_count; i-- > 0;) items *= box->size[rows[i]], fill = permute_join(p, fill, axis_of(p, copy, names[rows[i]]));
-  fill = permute_join(p, fill, axis_of(p, copy, "piece"));
-  const char *flat = axis_of(p, copy, "piece"), *more = NULL, *thread;
-  if (row_count) {
-    flat = permute_fresh(p, arena_printf(p->arena, "%s_fill", copy));
-    text_printf(p->out, "  fuse %s -> %s;", fill, flat);
-  }
-  threads = items < out.threads ? items : out.threads < 128 && items >= 128 ? 128 : out.threads;
-  more = permute_fresh(p, arena_printf(p->arena, "%s_more", copy)), thread = permute_fresh(p, arena_printf(p->arena, "%s_thread", copy));
-  text_printf(p->out, "  split %s by %lld -> %s, %s;  bind %s -> thread.x;  vectorize %s;  unroll %s%s;\n", flat, (long long)threads, more, thread, thread, axis_of(p, copy, "element"), more,
-              items > threads * 16 ? " by 8" : "");
-  write_walk(p, &out, box, permute_stage_name(p), names);
-  if (2 * best.elements * k->in.bytes <= permute_shared_limit(p)) text_puts(p->out, "  blocks 2;\n");
-  permute_end(p);
-}
-
-static bool begin_pack(struct pack *k) {
-  struct permute *p = k->p;
-  const struct ir_mem *copies[MOST_COPIES];
-  if (permute_copies(p, copies) != 1 || copies[0] != p->load->mem) return false;
-  for (int g = 0; g < p->group_count; g++) {
-    k->count[g] = p->groups[g].count;
-    if (k->count[g] < 2) return false;
-  }
-  if (!make_side(k, p->load, &k->in) || !make_side(k, p->store, &k->out)) return false;
-  int64_t bytes = permute_shared_limit(p) < MOST_BYTES ? permute_shared_limit(p) : MOST_BYTES;
-  k->most = bytes / k->in.bytes;
-  return true;
-}
-
-// Whether anything lies outside the box: else the whole is too small to be cut.
-static bool has_outside(const struct pack *k, const struct box *box) {
-  bool has = false;
-  for (int g = 0; g < k->p->group_count; g++) has |= box->size[g] < k->count[g];
-  return box->elements > 1 && has;
-}
-
-bool permute_pieces(struct permute *p) {
-  struct pack k = {.p = p, .is_along = true};
-  size_t before = p->out->length;
-  int64_t total = 1;
-  if (!begin_pack(&k) || p->load->mem->is_strided || p->store->mem->is_strided) return false;
-  for (int g = 0; g < p->group_count; g++)
-    if (__builtin_mul_overflow(total, k.count[g], &total)) return false;
-  for (k.widest = VECTOR / k.in.bytes; total % k.widest;) k.widest /= 2;
-  if (k.widest * k.in.bytes < WORD) return false;
-  struct box box = find_box(&k);
-  if (has_outside(&k, &box)) write_pieces(&k, &box);
-  return p->out->length > before;
-}
-
 bool permute_pack(struct permute *p) {
   struct pack k = {.p = p};
+  const struct ir_mem *copies[MOST_COPIES];
   size_t before = p->out->length;
-  if (!begin_pack(&k)) return false;
+  if (permute_copies(p, copies) != 1 || copies[0] != p->load->mem) return false;
+  for (int g = 0; g < p->group_count; g++) {
+    k.count[g] = p->groups[g].count;
+    if (k.count[g] < 2) return false;
+  }
+  if (!make_side(&k, p->load, &k.in) || !make_side(&k, p->store, &k.out)) return false;
+  int64_t bytes = permute_shared_limit(p) < MOST_BYTES ? permute_shared_limit(p) : MOST_BYTES;
+  k.most = bytes / k.in.bytes;
   struct box box = find_box(&k);
-  if (!has_outside(&k, &box)) return false;
+  if (box.elements < 2) return false;
+  bool has_outside = false;
+  for (int g = 0; g < p->group_count; g++) has_outside |= box.size[g] < k.count[g];
+  if (!has_outside) return false; // too small to be cut
   write_pack(&k, "pack", &box, widest(&k, &k.in, &box, VECTOR), widest_out(&k, &box));
   if (!p->view.is_closed) write_pack(&k, "pack_unaligned", &box, 1, 1);
   return p->out->length > before;

@@ -663,6 +663,42 @@ static void write_lines(struct permute *p) {
   permute_end(p);
 }
 
+// Small matrices of bytes or halves, in blocks of one or a few, copied as they lie: pieces of 16 bytes of the input, words of the output, each warp's on a line.
+static void write_lines_of_words(struct permute *p) {
+  enum { LEAST_BYTES = 12 * 1024, MOST_BYTES = 48 * 1024, LINE = 128, LINE_THREADS = 512 };
+  struct group *batch, *rows = p->fast_in, *columns = p->fast_out; // of the output
+  const struct ir_mem *copies[MOST_COPIES];
+  int64_t bytes = type_bytes(p->load->mem->type), total;
+  if (bytes >= WORD || bytes != type_bytes(p->store->mem->type) || !is_matrix_of_batch(p, &batch) || permute_copies(p, copies) != 1 || p->load->mem->is_strided || p->store->mem->is_strided) return;
+  int64_t size = rows->count * columns->count, each = size * bytes < LEAST_BYTES ? (LEAST_BYTES + size * bytes - 1) / (size * bytes) : 1, piece = VECTOR / bytes, word = WORD / bytes, line = LINE / bytes;
+  if (size * each * bytes > MOST_BYTES || batch->count < 0 || __builtin_mul_overflow(size, batch->count, &total) || rows->count % 2 == 0) return;
+  while (total % piece) piece /= 2;
+  if (piece < word) return;
+  struct when when = {.p = p};
+  permute_need_alignment(&when, copies[0], (uint32_t)piece);
+  permute_need_alignment(&when, p->store->mem, (uint32_t)line);
+  const char *reason = arena_printf(p->arena, "%s, %lld whole matrices of %lld by %lld a block: copied in pieces of %lld bytes, written in words, lines of 128 bytes by one warp", permute_describe(p), (long long)each,
+                                    (long long)columns->count, (long long)rows->count, (long long)(piece * bytes));
+  if (!permute_begin(p, "lines", &when, reason)) return;
+  permute_write_groups(p);
+  const char *block = batch->name, *one = NULL, *copy = permute_copy_name(p, 0), *stage = permute_stage_name(p), *more = permute_fresh(p, arena_printf(p->arena, "%s_more", copy)),
+             *thread = permute_fresh(p, arena_printf(p->arena, "%s_thread", copy)), *all = permute_fresh(p, "out"), *far = permute_fresh(p, "line"), *near = permute_fresh(p, "place"), *words = permute_fresh(p, "word"),
+             *element = permute_fresh(p, "byte"), *outer = permute_fresh(p, "line_more"), *warp = permute_fresh(p, "warp"), *out = permute_fresh(p, "out_thread");
+  if (each > 1) {
+    block = permute_piece(p, batch, "_block"), one = permute_piece(p, batch, "_in");
+    text_printf(p->out, "  split %s by %lld -> %s, %s;\n", batch->name, (long long)each, block, one);
+  }
+  text_printf(p->out, "  reorder %s, %s%s%s, %s;  bind %s -> block.x;\n  stage %s at %s in shared as %s along %lld;\n", block, one ? one : "", one ? ", " : "", columns->name, rows->name, block, copies[0]->label, block, copy,
+              (long long)piece);
+  text_printf(p->out, "  split %s.piece by %d -> %s, %s;  bind %s -> thread.x;  vectorize %s.element;  unroll %s;\n", copy, LINE_THREADS, more, thread, thread, copy, more);
+  text_printf(p->out, "  reorder %s.%s, %s.%s;  fuse ", stage, rows->name, stage, columns->name);
+  if (one) text_printf(p->out, "%s.%s, ", stage, one);
+  text_printf(p->out, "%s.%s, %s.%s -> %s;\n", stage, rows->name, stage, columns->name, all);
+  text_printf(p->out, "  split %s by %lld along %s -> %s, %s;  split %s by %lld -> %s, %s;  split %s by %lld -> %s, %s;  fuse %s, %s -> %s;  bind %s -> thread.x;  vectorize %s;\n", all, (long long)line, p->store->mem->label, far, near, near,
+              (long long)word, words, element, far, (long long)(LINE_THREADS / 32), outer, warp, warp, words, out, out, element);
+  permute_end(p);
+}
+
 // --- units ----------------------------------------------------------------------------------------------------------
 
 // Short runs, I of the output and J of the input next to them: tiles of I by J runs through shared memory, rows padded so that neighbours along I
@@ -702,6 +738,59 @@ static void write_units(struct permute *p) {
   const char *stage = permute_stage_name(p);
   text_printf(p->out, "  split %s.%s by %lld -> %s, %s;  reorder %s, %s.%s, %s;  fuse %s, %s.%s, %s -> %s;\n", stage, row, (long long)length, jr, kr, jr, stage, ii, kr, jr, stage, ii, kr, all);
   write_threads(p, all, I * J * length);
+  permute_end(p);
+}
+
+// The same where sizes are known: a thread copies as many neighbours along I as make words of runs, and neighbours along J, and permutes them in registers;
+// rows of I lie in shared memory as they do in the output, and are written in words, which begin on multiples in memory.
+static void write_units_in_words(struct permute *p) {
+  enum { NEAR = 8, ROWS_BYTES = 1536, MOST_THREADS = 512, STEPS = 4 };
+  struct group *run = p->fast_out, *i = NULL, *j = NULL;
+  const struct ir_mem *copies[MOST_COPIES];
+  int64_t bytes = type_bytes(p->load->mem->type), length = run->count, unit = bytes < WORD ? WORD / bytes : 1, lines, step;
+  if (length < 2 || length > 15 || length * bytes % VECTOR == 0 || bytes > WORD || bytes != type_bytes(p->store->mem->type) || permute_copies(p, copies) != 1) return;
+  if (p->group_count < 3 || run != &p->groups[p->group_count - 1] || p->load->mem->is_strided || !is_dense_output(p)) return;
+  i = &p->groups[p->group_count - 2];
+  for (int g = 0; g + 1 < p->group_count; g++)
+    if (!j || is_at_most(p, p->load, &p->groups[g], j)) j = &p->groups[g];
+  if (i == j || !poly_is_constant(permute_stride(p, p->load, j), &step) || step != length) return;
+  // rows of whole vectors, and with the words that hang over no more than whole warps
+  int64_t vector = unit * length, J = bytes == WORD ? 32 : 32, across = bytes == WORD ? 4 : unit, row = ROWS_BYTES / bytes;
+  if (bytes == WORD) row = 768 / bytes;
+  while (row / unit + (unit > 1) > MOST_THREADS) row /= 2;
+  row -= row % vector;
+  while (row > vector && unit > 1 && (row / unit + 1 + 31) / 32 * 32 - (row / unit + 1) > 16) row -= vector;
+  if (row < vector || i->count * length < row / 2 || j->count < J / 2) return;
+  lines = unit > 1 ? row / unit + 1 : row;
+  int64_t together = lines < MOST_THREADS / 2 ? MOST_THREADS / 2 / lines : 1, items = row / vector * (J / across), threads = lines * together;
+  while (J % together) together--, threads = lines * together;
+  struct when when = {.p = p};
+  permute_need_alignment(&when, copies[0], (uint32_t)(VECTOR / bytes));
+  permute_need_alignment(&when, p->store->mem, (uint32_t)unit);
+  const char *reason = arena_printf(p->arena, "%s, short runs of %lld elements: tiles of %lld by %lld of them, permuted in registers, through shared memory in words", permute_describe(p), (long long)length, (long long)(row / length), (long long)J);
+  if (!permute_begin(p, "units_words", &when, reason)) return;
+  permute_write_groups(p);
+  const char *y = permute_fresh(p, arena_printf(p->arena, "%s_%s", i->name, run->name)), *yt = permute_fresh(p, "row_tile"), *yi = permute_fresh(p, "row_in"), *jo = permute_piece(p, j, "_tile"), *ji = permute_piece(p, j, "_in"), *tile = permute_fresh(p, "tile");
+  const char *copy = permute_copy_name(p, 0), *stage = permute_stage_name(p), *order = NULL, *outside = NULL, *sy = permute_fresh(p, "S_row"), *sv = permute_fresh(p, "S_vector"), *su = permute_fresh(p, "S_unit"), *sc = permute_fresh(p, "S_element"),
+             *sb = permute_fresh(p, "S_across"), *sw = permute_fresh(p, "S_next"), *sf = permute_fresh(p, "S_far"), *sn = permute_fresh(p, "S_near"), *st = permute_fresh(p, "S_fill"), *sm = permute_fresh(p, "S_more"), *sp = permute_fresh(p, "S_thread"),
+             *yw = permute_fresh(p, "word"), *yv = permute_fresh(p, "element"), *bm = permute_fresh(p, "more"), *bp = permute_fresh(p, "part"), *ot = permute_fresh(p, "out");
+  for (int g = 0; g + 1 < p->group_count; g++)
+    if (&p->groups[g] != i && &p->groups[g] != j) outside = permute_join(p, outside, p->groups[g].name);
+  text_printf(p->out, "  fuse %s, %s -> %s;  split %s by %lld -> %s, %s;  split %s by %lld -> %s, %s;\n", i->name, run->name, y, y, (long long)row, yt, yi, j->name, (long long)J, jo, ji);
+  order = permute_join(p, permute_join(p, outside, jo), yt);
+  text_printf(p->out, "  reorder %s, %s, %s;\n  fuse %s -> %s;  bind %s -> block.x;\n  stage %s at %s in shared as %s pad %lld;\n", order, ji, yi, order, tile, tile, copies[0]->label, tile, copy, (long long)(unit * (row / unit % 2 ? 2 : 1)));
+  if (unit > 1) text_printf(p->out, "  split %s.%s by %lld -> %s, %s;  split %s by %lld -> %s, %s;", copy, yi, (long long)vector, sy, sv, sv, (long long)length, su, sc);
+  else text_printf(p->out, "  split %s.%s by %lld -> %s, %s;", copy, yi, (long long)length, sy, sc);
+  text_printf(p->out, "  split %s.%s by %lld -> %s, %s;  split %s by %d -> %s, %s;\n  reorder %s, %s, %s, %s%s%s, %s;  fuse %s, %s, %s -> %s;", copy, ji, (long long)across, sb, sw, sb, NEAR, sf, sn, sf, sy, sn, unit > 1 ? su : "",
+              unit > 1 ? ", " : "", sw, sc, sf, sy, sn, st);
+  text_printf(p->out, "  split %s by %lld -> %s, %s;  bind %s -> thread.x;  unroll %s;  vectorize %s%s%s, %s;\n", st, (long long)(items < threads ? items : threads), sm, sp, sp, sm, unit > 1 ? su : "", unit > 1 ? ", " : "", sw, sc);
+  const char *part = arena_printf(p->arena, "%s.%s", stage, yi);
+  if (unit > 1) {
+    text_printf(p->out, "  split %s by %lld along %s -> %s, %s;", part, (long long)unit, p->store->mem->label, yw, yv);
+    part = yw;
+  }
+  text_printf(p->out, "  split %s.%s by %lld -> %s, %s;  reorder %s, %s, %s%s%s;  fuse %s, %s -> %s;  bind %s -> thread.x;  unroll %s%s;%s%s%s\n", stage, ji, (long long)together, bm, bp, bm, bp, part, unit > 1 ? ", " : "", unit > 1 ? yv : "", bp,
+              part, ot, ot, bm, J / together > STEPS && unit > 1 ? " by 4" : "", unit > 1 ? "  vectorize " : "", unit > 1 ? yv : "", unit > 1 ? ";" : "");
   permute_end(p);
 }
 
@@ -801,14 +890,15 @@ bool automatic_permute(struct automatic *a) {
   bool is_moved = p.fast_in && p.fast_in != p.fast_out && permute_copies(&p, copies), is_kept = p.fast_in == p.fast_out, is_known = true;
   for (int g = 0; g < p.group_count; g++) is_known &= p.groups[g].count >= 0;
   if (is_known && is_moved && takes(a, "lines") && (a->forced || !fits_tiles(&p))) write_lines(&p);
+  if (is_known && is_moved && a->forced && takes(a, "lines")) write_lines_of_words(&p);
   if (is_known && p.fast_in && !p.view.is_closed && takes(a, "pack") && (a->forced || !(is_moved ? fits_tiles(&p) : fits_runs(&p)))) permute_pack(&p);
-  if (is_known && p.fast_in && takes(a, "pieces") && a->forced) permute_pieces(&p);
   if (!is_known && p.fast_in && !a->forced && a->context->options->is_at_launch && (is_moved || is_kept)) write_exact(&p, is_moved);
   if (is_moved && takes(a, "tile")) write_tiles(&p, SMALLEST_SIDE);
   bool is_gathered = type_bytes(p.load->mem->type) >= 4 && p.fast_in && p.fast_in->count >= 0 && p.fast_out->count >= 0 && p.fast_in->count * p.fast_out->count <= 64;
   if (is_moved && !p.view.is_closed && takes(a, "whole") && (a->forced || !is_gathered)) write_whole(&p); // words of small matrices come from the cache as fast
   if (is_moved && !p.view.is_closed && takes(a, "places")) write_places(&p, SMALLEST_SIDE);
-  if (is_kept && takes(a, "units")) write_units(&p);
+  if (is_kept && is_known && a->forced && takes(a, "units")) write_units_in_words(&p);
+  if (is_kept && !p.view.is_closed && takes(a, "units")) write_units(&p);
   if (is_kept && !p.view.is_closed && takes(a, "runs")) write_runs(&p);
   if (!p.view.is_closed && takes(a, "gather")) write_gather(&p);
   return a->out->length > before;

@@ -53,7 +53,5 @@ int64_t permute_shared_limit(const struct permute *p);
 
 // automatic_pack.c: `pack`, where all extents are known. Returns whether it wrote a schedule.
 bool permute_pack(struct permute *p);
-// The same for `pieces`: runs that begin anywhere, as whole pieces of the input and words of the output.
-bool permute_pieces(struct permute *p);
 
 #endif

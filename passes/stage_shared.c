@@ -460,10 +460,8 @@ static struct ir_stage *make_run(struct sharer *s, const struct ir_stage *reader
   start = schedule_start(arena, &facts, reader, &in_run, s->tensor, load->args, factor);
   first = schedule_start(arena, &facts, reader, &in_run, s->tensor, load->args, NULL);
   if (!start || !first) return refuse_along(s, reader, "where one starts is no sum of products of axes"), NULL;
-  int64_t step = pieces; // what the phase is a multiple of
-  while (step > 1 && (pieces % step || !prove_divides(&facts, ir_int(arena, TYPE_INDEX, step), start))) step--;
   s->phase = ir_binary(arena, OP_AND, start, ir_int(arena, TYPE_INDEX, pieces - 1));
-  int64_t most_phase = ir_is_const(s->phase) ? s->phase->integer : pieces - step, count = (run.last + most_phase) / pieces + 1, row = (count + pad) * pieces, units;
+  int64_t most_phase = ir_is_const(s->phase) ? s->phase->integer : pieces - 1, count = (run.last + most_phase) / pieces + 1 + pad, row = count * pieces, units; // what pads is copied too
   if (__builtin_mul_overflow(row, run.rows, &units) || units > MOST_UNITS) return refuse_along(s, reader, "they do not fit"), NULL;
   // the copy: a dimension for all of it, those of the readers' axes, and the place in a run
   struct ir_mem *mem = s->copy;
