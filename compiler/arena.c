@@ -74,11 +74,13 @@ char *arena_strndup(struct arena *arena, const char *text, size_t length) {
 char *arena_strdup(struct arena *arena, const char *text) { return arena_strndup(arena, text, strlen(text)); }
 
 char *arena_vprintf(struct arena *arena, const char *format, va_list arguments) {
+  char small[256];
   va_list again;
   va_copy(again, arguments);
-  int length = vsnprintf(NULL, 0, format, arguments);
+  int length = vsnprintf(small, sizeof small, format, arguments);
   char *result = arena_alloc(arena, (size_t)length + 1);
-  vsnprintf(result, (size_t)length + 1, format, again);
+  if ((size_t)length < sizeof small) memcpy(result, small, (size_t)length);
+  else vsnprintf(result, (size_t)length + 1, format, again);
   va_end(again);
   return result;
 }

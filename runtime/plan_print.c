@@ -14,25 +14,38 @@ struct output {
   bool failed;
 };
 
+// Room for so many bytes and a zero behind them.
+static bool reserve(struct output *out, size_t bytes) {
+  if (out->failed || out->capacity - out->length > bytes) return !out->failed;
+  size_t capacity = (out->capacity + bytes) * 2 + 4096;
+  char *larger = realloc(out->data, capacity);
+  out->failed = !larger;
+  if (!larger) return false;
+  out->data = larger;
+  out->capacity = capacity;
+  return true;
+}
+
+static void put_text(struct output *out, const char *text) {
+  size_t length = strlen(text);
+  if (!reserve(out, length)) return;
+  memcpy(out->data + out->length, text, length + 1);
+  out->length += length;
+}
+
 static void put(struct output *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void put(struct output *out, const char *format, ...) {
+  enum { USUAL = 64 };
   va_list arguments, again;
+  if (!reserve(out, USUAL)) return;
   va_start(arguments, format);
   va_copy(again, arguments);
-  int length = vsnprintf(NULL, 0, format, arguments);
-  va_end(arguments);
-  if (length >= 0 && !out->failed && out->capacity - out->length <= (size_t)length) {
-    size_t capacity = (out->capacity + (size_t)length) * 2 + 256;
-    char *larger = realloc(out->data, capacity);
-    out->failed = !larger;
-    if (larger) {
-      out->data = larger;
-      out->capacity = capacity;
-    }
-  }
-  if (length >= 0 && !out->failed)
-    out->length += (size_t)vsnprintf(out->data + out->length, out->capacity - out->length, format, again);
+  int length = vsnprintf(out->data + out->length, out->capacity - out->length, format, arguments);
+  if (length > 0 && (size_t)length >= out->capacity - out->length)
+    length = reserve(out, (size_t)length) ? vsnprintf(out->data + out->length, out->capacity - out->length, format, again) : 0;
+  if (length > 0) out->length += (size_t)length;
   va_end(again);
+  va_end(arguments);
 }
 
 // A name as it is, anything else in quotes.
@@ -40,10 +53,11 @@ static void put_name(struct output *out, const char *name) {
   bool is_plain = isalpha((unsigned char)name[0]) || name[0] == '_';
   for (const char *c = name; *c; c++) is_plain = is_plain && (isalnum((unsigned char)*c) || *c == '_');
   if (is_plain) {
-    put(out, " %s", name);
+    put_text(out, " ");
+    put_text(out, name);
     return;
   }
-  put(out, " \"");
+  put_text(out, " \"");
   for (const char *c = name; *c; c++) {
     unsigned char byte = (unsigned char)*c;
     if (byte == '"' || byte == '\\')
@@ -51,16 +65,17 @@ static void put_name(struct output *out, const char *name) {
     else if (byte < 0x20 || byte >= 0x7f)
       put(out, "\\x%02x", byte);
     else
-      put(out, "%c", byte);
+      put_text(out, (const char[]){(char)byte, 0});
   }
-  put(out, "\"");
+  put_text(out, "\"");
 }
 
 static void put_expr(struct output *out, const struct plan_expr *expr) {
-  put(out, " [");
+  put_text(out, " [");
   for (uint32_t i = 0; i < expr->count; i++) {
     const struct plan_code *code = &expr->codes[i];
-    put(out, "%s%s", i ? " " : "", plan_op_spelling(code->op));
+    if (i) put_text(out, " ");
+    put_text(out, plan_op_spelling(code->op));
     switch (code->op) {
     case PLAN_OP_CONST:
     case PLAN_OP_SIZE:
@@ -98,14 +113,14 @@ static void put_expr(struct output *out, const struct plan_expr *expr) {
     case PLAN_OP_COUNT: break;
     }
   }
-  put(out, "]");
+  put_text(out, "]");
 }
 
 static void begin(struct output *out, const char *keyword) {
   put(out, "// red.plan %s", keyword);
 }
 static void end(struct output *out) {
-  put(out, "\n");
+  put_text(out, "\n");
 }
 
 static void put_requirement(struct output *out, const char *keyword,
