@@ -253,7 +253,7 @@ static int child_bare(const char *path, bool is_cubin, bool later) {
 
 // Runs this program again and reads the number that it prints; its median over several runs.
 static double ask(const char *environment, const char *arguments) {
-  enum { RUNS = 7 };
+  enum { RUNS = 5 };
   double values[RUNS];
   for (int i = 0; i < RUNS; i++) {
     char command[4096];
