@@ -347,6 +347,7 @@ static struct ir_stage *make_fill(struct sharer *s, const struct ir_stage *reade
     if (!is_dependent && is_available(guards.at[i])) list_push(s->arena, &fill->guards, ir_substitute(s->arena, guards.at[i]));
     else is_within = false;
   }
+  for (uint32_t i = 0; i < reader->lets.count; i++) list_at(&reader->lets, struct ir_stmt, i)->var->mark = 1; // evaluated in the reader alone
   bool is_sayable = true;
   for (uint32_t d = 0; d < load->count; d++) is_sayable &= is_available(load->args[d]);
   fill->mem = s->copy;
@@ -357,6 +358,7 @@ static struct ir_stage *make_fill(struct sharer *s, const struct ir_stage *reade
   for (uint32_t i = 0; i < reader->derived.count; i++) list_at(&reader->derived, struct ir_stmt, i)->var->subst = NULL;
   for (uint32_t i = 0; i < reader->axes.count; i++) list_at(&reader->axes, struct ir_stage_axis, i)->axis->var->mark = 0;
   for (uint32_t i = 0; i < reader->derived.count; i++) list_at(&reader->derived, struct ir_stmt, i)->var->mark = 0;
+  for (uint32_t i = 0; i < reader->lets.count; i++) list_at(&reader->lets, struct ir_stmt, i)->var->mark = 0;
   if (!is_sayable) {
     refuse(s, reader, "the place that it reads depends on more than axes");
     return NULL;
