@@ -744,7 +744,7 @@ static void write_units(struct permute *p) {
 // The same where sizes are known: a thread copies as many neighbours along I as make words of runs, and neighbours along J, and permutes them in registers;
 // rows of I lie in shared memory as they do in the output, and are written in words, which begin on multiples in memory.
 static void write_units_in_words(struct permute *p) {
-  enum { NEAR = 8, ROWS_BYTES = 1536, MOST_THREADS = 512, STEPS = 4 };
+  enum { NEAR = 8, LEAST = 16, ROWS_BYTES = 1536, MOST_THREADS = 512, STEPS = 4 };
   struct group *run = p->fast_out, *i = NULL, *j = NULL;
   const struct ir_mem *copies[MOST_COPIES];
   int64_t bytes = type_bytes(p->load->mem->type), length = run->count, unit = bytes < WORD ? WORD / bytes : 1, lines, step;
@@ -755,8 +755,10 @@ static void write_units_in_words(struct permute *p) {
     if (!j || is_at_most(p, p->load, &p->groups[g], j)) j = &p->groups[g];
   if (i == j || !poly_is_constant(permute_stride(p, p->load, j), &step) || step != length) return;
   // rows of whole vectors, and with the words that hang over no more than whole warps
-  int64_t vector = unit * length, J = bytes == WORD ? 32 : 32, across = bytes == WORD ? 4 : unit, row = ROWS_BYTES / bytes;
+  int64_t vector = unit * length, J = 32, across = bytes == WORD ? 4 : unit, row = ROWS_BYTES / bytes;
   if (bytes == WORD) row = 768 / bytes;
+  while (J > across && j->count % J) J /= 2; // what hangs over would be copied in parts
+  if (J < LEAST || j->count % J) return;
   while (row / unit + (unit > 1) > MOST_THREADS) row /= 2;
   row -= row % vector;
   while (row > vector && unit > 1 && (row / unit + 1 + 31) / 32 * 32 - (row / unit + 1) > 16) row -= vector;
@@ -781,7 +783,7 @@ static void write_units_in_words(struct permute *p) {
   text_printf(p->out, "  reorder %s, %s, %s;\n  fuse %s -> %s;  bind %s -> block.x;\n  stage %s at %s in shared as %s pad %lld;\n", order, ji, yi, order, tile, tile, copies[0]->label, tile, copy, (long long)(unit * (row / unit % 2 ? 2 : 1)));
   if (unit > 1) text_printf(p->out, "  split %s.%s by %lld -> %s, %s;  split %s by %lld -> %s, %s;", copy, yi, (long long)vector, sy, sv, sv, (long long)length, su, sc);
   else text_printf(p->out, "  split %s.%s by %lld -> %s, %s;", copy, yi, (long long)length, sy, sc);
-  text_printf(p->out, "  split %s.%s by %lld -> %s, %s;  split %s by %d -> %s, %s;\n  reorder %s, %s, %s, %s%s%s, %s;  fuse %s, %s, %s -> %s;", copy, ji, (long long)across, sb, sw, sb, NEAR, sf, sn, sf, sy, sn, unit > 1 ? su : "",
+  text_printf(p->out, "  split %s.%s by %lld -> %s, %s;  split %s by %lld -> %s, %s;\n  reorder %s, %s, %s, %s%s%s, %s;  fuse %s, %s, %s -> %s;", copy, ji, (long long)across, sb, sw, sb, (long long)(J / across < NEAR ? J / across : NEAR), sf, sn, sf, sy, sn, unit > 1 ? su : "",
               unit > 1 ? ", " : "", sw, sc, sf, sy, sn, st);
   text_printf(p->out, "  split %s by %lld -> %s, %s;  bind %s -> thread.x;  unroll %s;  vectorize %s%s%s, %s;\n", st, (long long)(items < threads ? items : threads), sm, sp, sp, sm, unit > 1 ? su : "", unit > 1 ? ", " : "", sw, sc);
   const char *part = arena_printf(p->arena, "%s.%s", stage, yi);

@@ -77,6 +77,15 @@ static void mark_vector_axes(const struct ir_stage *stage) {
   }
 }
 
+// Whether an axis may begin inside a piece: nest_vector.c asks for whole vectors then, at both ends at once.
+static bool has_start(const struct ir_stage *stage) {
+  for (uint32_t g = 0; g < stage->guards.count; g++) {
+    const struct ir_expr *guard = stage->guards.at[g];
+    if (guard->op == OP_GE && ir_const_is(guard->args[1], 0) && guard->args[0]->op == OP_VAR && guard->args[0]->var->kind == VAR_LET) return true;
+  }
+  return false;
+}
+
 void nest_lift_vector_guards(struct nest *n, struct ir_stage *stage) {
   struct facts facts;
   mark_vector_axes(stage);
@@ -95,7 +104,7 @@ void nest_lift_vector_guards(struct nest *n, struct ir_stage *stage) {
   bool has_own_list = false;
   for (uint32_t g = 0; g < stage->guards.count; g++) {
     struct ir_expr *guard = stage->guards.at[g], *place, *end;
-    if (guard->op != OP_LT || guard->args[0]->type != TYPE_INDEX || mentions_axis(guard->args[1])) continue;
+    if (guard->op != OP_LT || guard->args[0]->type != TYPE_INDEX || mentions_axis(guard->args[1]) || has_start(stage)) continue;
     place = guard->args[0], end = guard->args[1];
     for (uint32_t i = stage->derived.count; i-- > 0;) {
       struct ir_stmt *let = stage->derived.at[i];

@@ -8,6 +8,7 @@
 // words may be vectorised, and pieces of 32 lanes fill lines, though rows begin anywhere. The first piece and the last are not whole.
 #include <string.h>
 
+#include "passes/offset.h"
 #include "passes/schedule.h"
 #include "passes/stage.h"
 #include "passes/stage_load.h"
@@ -40,11 +41,13 @@ static struct ir_expr *as_index(struct arena *arena, struct ir_expr *e, void *st
 struct ir_expr *schedule_index(struct arena *arena, struct ir_expr *e) { return ir_cast(arena, TYPE_INDEX, ir_rewrite_expr(arena, e, as_index, NULL)); }
 
 struct poly schedule_offset(struct arena *arena, struct facts *facts, const struct ir_stage *stage, const struct ir_mem *mem, struct ir_expr *const *indices) {
+  struct lets none = {.arena = arena};
   struct poly offset = poly_constant(facts, 0);
-  for (uint32_t d = 0; d < mem->dims.count; d++) {
-    struct ir_expr *index = ir_substitute(arena, stage_in_leaves(arena, stage, indices[d]));
-    offset = poly_add(facts, offset, poly_mul(facts, poly_of(facts, index), poly_of(facts, mem->strides.at[d])));
-  }
+  struct ir_expr **leaves = arena_array(arena, struct ir_expr *, mem->dims.count + 1);
+  struct offset_term *terms = arena_array(arena, struct offset_term, mem->dims.count + 1);
+  for (uint32_t d = 0; d < mem->dims.count; d++) leaves[d] = ir_substitute(arena, stage_in_leaves(arena, stage, indices[d]));
+  uint32_t count = offset_terms(&none, mem, leaves, mem->dims.count, terms);
+  for (uint32_t t = 0; t < count; t++) offset = poly_add(facts, offset, poly_mul(facts, poly_of(facts, terms[t].index), poly_of(facts, terms[t].stride)));
   return offset;
 }
 
