@@ -151,6 +151,7 @@ enum allreduce_form { FORM_AUTO, FORM_SHUFFLE, FORM_TREE };
 enum ir_atomic { ATOMIC_ADD, ATOMIC_MIN, ATOMIC_MAX, ATOMIC_AND, ATOMIC_OR, ATOMIC_XOR, ATOMIC_INC, ATOMIC_COUNT };
 // How caches are to keep what an access of a tensor touches. STREAMING: read once; NO_ALLOCATE: not in the first level.
 enum cache_hint { CACHE_NORMAL, CACHE_EVICT_FIRST, CACHE_EVICT_LAST, CACHE_NO_ALLOCATE, CACHE_STREAMING, CACHE_COUNT };
+enum { IR_MAX_COMBINE_FLIGHT = 64 };
 // How the values of blocks become one.
 enum combine_form { COMBINE_AUTO, COMBINE_LAST_BLOCK, COMBINE_FLAG, COMBINE_SECOND_KERNEL, COMBINE_ATOMIC, COMBINE_COUNT };
 
@@ -228,6 +229,7 @@ struct ir_stage {
   struct list results;  // struct ir_var VALUE: one a component
   enum allreduce_form form; // what `allreduce` asked for
   enum combine_form combine; // what `combine` asked for
+  uint32_t combine_flight;   // loads in flight a thread of what combines the pieces, as `unroll B.combine by F` asked for; 0: as many as the compiler likes
   // STAGE_STORE: to a tensor, or to a local array that later stages of the same thread read, or to the workspace. STAGE_ARRIVE: counters
   struct ir_mem *mem;
   struct list indices; // struct ir_expr index

@@ -362,6 +362,10 @@ static void print_reduce(struct printer *p, const struct ir_stage *stage) {
     begin_line(p);
     text_printf(p->out, "combine %s\n", ir_combine_names[stage->combine]);
   }
+  if (stage->combine_flight) {
+    begin_line(p);
+    text_printf(p->out, "combine_flight %u\n", stage->combine_flight);
+  }
   begin_line(p);
   text_puts(p->out, "results ");
   print_vars(p, &stage->results, stage->range);

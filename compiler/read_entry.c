@@ -189,6 +189,8 @@ static void read_stage_item(struct reader *r, struct ir_stage *stage) {
     stage->form = read_form(r);
   } else if (reduces && read_at_word(r, "combine")) {
     stage->combine = read_combine(r);
+  } else if (reduces && read_accept_word(r, "combine_flight")) {
+    stage->combine_flight = read_uint(r, "a number of loads");
   } else if (stage->kind == STAGE_ARRIVE && read_accept_word(r, "arrive")) {
     if (read_accept_word(r, "in")) read_expect_word(r, "order");
     else stage->mem = read_known_mem(r);
@@ -223,7 +225,7 @@ static void read_stage_item(struct reader *r, struct ir_stage *stage) {
     read_expected(
         r,
         reduces
-            ? "a part of a stage (axes, derive, guards, let, reducer, operands, init, form, combine, results) or '}'"
+            ? "a part of a stage (axes, derive, guards, let, reducer, operands, init, form, combine, combine_flight, results) or '}'"
         : stage->kind == STAGE_ARRIVE
             ? "a part of a stage (arrive) or '}'"
             : "a part of a stage (axes, derive, guards, let, store) or '}'");

@@ -78,6 +78,7 @@ static void check_reduce(struct verifier *v, const struct ir_stage *stage) {
   check_operands(v, stage);
   if (stage->form > FORM_TREE) verify_fault(v, v->range, "a stage asks for no known form");
   if (stage->combine >= COMBINE_COUNT) verify_fault(v, v->range, "a stage asks for no known way to combine blocks");
+  if (stage->combine_flight > IR_MAX_COMBINE_FLIGHT) verify_fault(v, v->range, "a stage asks for more than %d loads of what blocks left", IR_MAX_COMBINE_FLIGHT);
   if (stage->init.count) {
     verify_matching(v, &stage->init, &reducer->identity, PLACE_STAGE, "init");
     check_init(v, stage);

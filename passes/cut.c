@@ -227,6 +227,7 @@ static struct ir_stage *make_final(struct cut *c, const struct ir_stage *stage, 
   *final = *stage;
   final->derived = final->guards = final->lets = final->axes = final->operands = (struct list){0};
   final->combine = COMBINE_AUTO;
+  final->combine_flight = 0;
   final->reducer = combining(c, stage->reducer);
   keep_outer_parts(c, stage, final);
   const char *label = "piece";
@@ -247,7 +248,7 @@ static struct ir_stage *make_final(struct cut *c, const struct ir_stage *stage, 
     width *= axis->extent->integer;
   }
   struct ir_expr *steps = ceil_div(c, pieces, index_int(c, width));
-  int64_t most = stage->combine == COMBINE_FLAG ? cut_flag_flight(stage) : IN_FLIGHT, flight = ir_is_const(steps) && steps->integer < most ? steps->integer : most;
+  int64_t most = stage->combine_flight ? stage->combine_flight : stage->combine == COMBINE_FLAG ? cut_flag_flight(stage) : IN_FLIGHT, flight = ir_is_const(steps) && steps->integer < most ? steps->integer : most;
   if (flight < 1) flight = 1;
   struct ir_axis *outer = cut_axis(c, arena_printf(arena, "%s_o", label), ceil_div(c, steps, index_int(c, flight)), BIND_SERIAL, stage->range);
   struct ir_axis *unrolled = cut_axis(c, arena_printf(arena, "%s_u", label), index_int(c, flight), BIND_SERIAL, stage->range);

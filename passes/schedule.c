@@ -572,8 +572,40 @@ static bool apply_bind(struct scheduler *s, const struct ir_directive *directive
   return true;
 }
 
+// unroll B.combine by F: what combines the pieces of B that blocks left has F loads in flight a thread. Whether the directive is that; *good: whether it is legal.
+static bool unrolls_combine(struct scheduler *s, const struct ir_directive *directive, bool *good) {
+  const char *stage_name = directive->stages.at[0];
+  struct ir_stage *found = NULL;
+  *good = false;
+  if (!*stage_name || strcmp(directive->axes.at[0], "combine") != 0) return false;
+  for (uint32_t n = 0; n < s->entry->stages.count; n++) {
+    struct ir_stage *stage = s->entry->stages.at[n];
+    if (!stage_is_named(stage, stage_name)) continue;
+    bool is_split = false;
+    for (uint32_t k = 0; k < stage->axes.count; k++) {
+      const struct ir_stage_axis *axis = stage->axes.at[k];
+      if (strcmp(axis->axis->var->label, "combine") == 0) return false; // an axis of that name
+      is_split |= axis->is_reduction && bind_is_block(axis->axis->bind);
+    }
+    if (stage->kind == STAGE_REDUCE && is_split) found = stage;
+  }
+  if (!found) {
+    diag_error(s->diag, ERROR_DIRECTIVE, directive->range, "'%s.combine' is what combines the pieces of a reduction that blocks left, and '%s' has no reduction axis bound to blocks", stage_name, stage_name);
+    diag_note(s->diag, (struct range){0}, "bind one first: bind x -> block.y;");
+    return true;
+  }
+  if (!directive->factor || !ir_is_const(directive->factor) || directive->factor->integer < 1 || directive->factor->integer > IR_MAX_COMBINE_FLIGHT) {
+    diag_error(s->diag, ERROR_EXTENT, directive->range, "'%s.combine' is unrolled by a constant from 1 to %d", stage_name, IR_MAX_COMBINE_FLIGHT);
+    return true;
+  }
+  found->combine_flight = (uint32_t)directive->factor->integer;
+  return *good = true;
+}
+
 static bool apply_unroll(struct scheduler *s, const struct ir_directive *directive) {
   struct list axes = {0};
+  bool is_good;
+  if (unrolls_combine(s, directive, &is_good)) return is_good;
   if (!find_axes(s, directive, 0, &axes)) return false;
   for (uint32_t i = 0; i < axes.count; i++) {
     struct ir_axis *axis = axes.at[i];

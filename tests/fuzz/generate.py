@@ -680,6 +680,9 @@ class Case:
             put(f"stage {r.choice(self.used_tensors(self.more.random() < 0.05))} at {r.choice(axes).name} in shared{swizzle}{asynchronous};")
         elif action == "combine" and (self.over_grid or self.more.random() < 0.1):
             put(f"combine {self.more.choice(self.over_grid or [a.name])} by {r.choice(['last_block', 'flag', 'second_kernel', 'atomic'])};")
+            stages = sorted(set(re.findall(r"let (\w+) = \w+\(", " ".join(line for group in self.groups for line in group.lines))))
+            if stages and self.more.random() < 0.3:
+                put(f"unroll {self.more.choice(stages)}.combine by {self.more.choice([1, 2, 3, 16, 64])};")
         elif action == "cache":
             put(f"cache {r.choice(self.used_tensors())} by {r.choice(['evict_first', 'evict_last', 'no_allocate', 'streaming'])};")
         elif action == "blocks":
