@@ -289,10 +289,11 @@ struct wanted {
   bool is_general;
 };
 
-// No pass behind `index`, which decides what a launch can take, looks at another entry.
+// No pass behind `index`, which decides what a launch can take, looks at another entry. A general one does not stand without the one before it.
 static void after_step(struct compilation *c, const char *step, void *state) {
   const struct wanted *wanted = state;
-  if (strcmp(step, "index") == 0 && !c->diag.error_count) select_entry(c, list_at(&c->module.kernels, struct ir_kernel, 0), wanted->name, wanted->is_general);
+  if (strcmp(step, "index") == 0 && !c->diag.error_count && !wanted->is_general)
+    select_entry(c, list_at(&c->module.kernels, struct ir_kernel, 0), wanted->name, wanted->is_general);
 }
 
 static red_error make_code(struct build *b, struct compilation *c, bool is_checked, struct text *ptx) {
