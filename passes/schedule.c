@@ -307,7 +307,8 @@ static bool split_axis(struct scheduler *s, const struct ir_directive *directive
   if (directive->names.count > 2) { // along a tensor: the first piece may begin before the axis
     int64_t most;
     if (!schedule_along(s->context, s->kernel, s->entry, directive, axis, factor, &shift, &most)) return false;
-    outer = ir_binary(arena, OP_DIV, ir_binary(arena, OP_ADD, extent, ir_int(arena, TYPE_INDEX, most + factor->integer - 1)), factor);
+    if (ir_const_is(shift, 0)) shift = NULL; // an ordinary split
+    else outer = ir_binary(arena, OP_DIV, ir_binary(arena, OP_ADD, extent, ir_int(arena, TYPE_INDEX, most + factor->integer - 1)), factor);
   }
   schedule_facts(s, &facts);
   if (directive->kind == DIRECTIVE_SPLIT_BY && !prove_nonnegative(&facts, poly_sub(&facts, poly_of(&facts, factor), poly_constant(&facts, 1))))
@@ -325,7 +326,7 @@ static bool split_axis(struct scheduler *s, const struct ir_directive *directive
   struct ir_expr *whole = ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, ir_ref(arena, o->var), inner), ir_ref(arena, i->var));
   if (shift) whole = ir_binary(arena, OP_SUB, whole, shift);
   struct ir_stmt *derived = ir_let(arena, axis->var, whole, axis->range);
-  bool has_start = shift && !ir_const_is(shift, 0);
+  bool has_start = shift != NULL;
   struct ir_expr *guard = ir_binary(arena, OP_LT, ir_ref(arena, axis->var), extent);
   for (uint32_t k = 0; k < s->entry->stages.count; k++) {
     struct ir_stage *stage = s->entry->stages.at[k];

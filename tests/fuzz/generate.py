@@ -627,7 +627,10 @@ class Case:
                 text = str(factor)
                 if self.chance(0.2):
                     text, o.extent = f"min(extent({a.name}), {factor} * max(1, sms / 100))", None
-            put(f"split {a.name} {'by' if action == 'split' else 'into'} {text} -> {o.name}, {i.name};")
+            along = ""
+            if action == "split" and factor & (factor - 1) == 0 and text == str(factor) and self.more.random() < 0.15:  # one piece more at most
+                along, o.extent = f" along {self.more.choice(self.used_tensors())}", a.extent and (a.extent + 2 * factor - 2) // factor
+            put(f"split {a.name} {'by' if action == 'split' else 'into'} {text}{along} -> {o.name}, {i.name};")
             at = axes.index(a)
             axes[at:at + 1] = [o, i]
         elif action == "tile" and len(candidates) > 1:
