@@ -47,7 +47,10 @@ void nest_find_outer_guards(struct nest *n, struct work *w) {
   }
 }
 
-static void find_read(struct ir_expr *e, void *state) { *(bool *)state |= e->op == OP_LOAD || e->op == OP_LOAD_FLAT; }
+// A value that is kept in an array is read there.
+static void find_read(struct ir_expr *e, void *state) {
+  *(bool *)state |= e->op == OP_LOAD || e->op == OP_LOAD_FLAT || (e->op == OP_VAR && e->var->kind == VAR_VALUE && e->var->subst && e->var->subst->op == OP_LOAD);
+}
 
 // Whether the initial value reads memory: only then it matters where it is computed.
 static bool reads_memory(const struct work *w) {

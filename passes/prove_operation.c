@@ -145,9 +145,11 @@ struct reach value_reach(struct prover *p, const struct av *v) {
     r.floor = r.ceiling = v->known;
   } else if (!v->is_varying && v->known && base_bounds(p, v, &lo, &hi)) {
     value_known_bounds(p, v->known, &least, &most);
-    if (__builtin_add_overflow(lo, least, &x) || __builtin_add_overflow(hi, most, &x)) return (struct reach){.lo = r.least, .hi = r.most, .least = r.least, .most = r.most};
-    r.floor = r.ceiling = v->known;
-    r.lo = lo, r.hi = hi;
+    bool has_floor = !__builtin_add_overflow(lo, least, &x), has_ceiling = !__builtin_add_overflow(hi, most, &x);
+    has_floor &= has_ceiling || r.least >= 0; // then it does not come round to what is negative
+    has_ceiling &= has_floor;
+    r.floor = has_floor ? v->known : NULL, r.ceiling = has_ceiling ? v->known : NULL;
+    r.lo = has_floor ? lo : r.least, r.hi = has_ceiling ? hi : r.most;
   } else {
     r.lo = r.least, r.hi = r.most;
   }

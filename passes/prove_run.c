@@ -166,18 +166,21 @@ static bool find_decided(struct prover *p, struct ir_expr *condition, struct thr
   memset(no, 0, sizeof *no);
   if (condition->op != OP_LT || !type_is_integer(condition->args[0]->type)) return false;
   const struct av *x = prove_eval(p, condition->args[0]), *limit = prove_eval(p, condition->args[1]);
-  if (x->is_varying || !x->base || !x->known || x->poison || !value_is_known(limit) || limit->known) return false;
+  bool is_sum = !x->is_varying && x->base && x->known;
+  if ((!is_sum && !(x->is_varying && x->floor)) || x->poison || !value_is_known(limit) || limit->known) return false;
   struct reach reach = value_reach(p, x);
-  int64_t base_lo, base_hi, least, most;
-  value_known_bounds(p, x->known, &least, &most);
+  int64_t base_lo, base_hi, least = 0, most = 0;
+  if (is_sum) value_known_bounds(p, x->known, &least, &most);
   value_bounds(p, x, &base_lo, &base_hi);
   if (__builtin_sub_overflow(base_lo, most, &base_lo) || __builtin_sub_overflow(base_hi, least, &base_hi)) return false; // facts hold for threads that are here
-  bound_base(p, x->base, &base_lo, &base_hi);
+  if (is_sum) bound_base(p, x->base, &base_lo, &base_hi);
   bool is_any = false;
   for (uint32_t t = 0; t < p->threads; t++) {
     if (!threads_has(&p->may, t)) continue;
     int64_t lo, hi;
-    if (__builtin_add_overflow(base_lo, x->known[t], &lo) || __builtin_add_overflow(base_hi, x->known[t], &hi)) continue;
+    int64_t known = is_sum ? x->known[t] : 0;
+    if (__builtin_add_overflow(base_lo, known, &lo)) continue;
+    if (__builtin_add_overflow(base_hi, known, &hi)) hi = INT64_MAX;
     if (hi < limit->number || reach_hi(&reach, t) < limit->number) threads_add(yes, t);
     else if (lo >= limit->number || reach_lo(&reach, t) >= limit->number) threads_add(no, t);
     else continue;

@@ -137,7 +137,11 @@ static bool matches(struct keeper *k, const struct ir_stage *first, const struct
     if (own.at[i] != pieces->at[i]) list_at(&own, struct ir_axis, i)->var->subst = ir_ref(k->arena, list_at(pieces, struct ir_axis, i)->var);
   same = ir_equal(ir_substitute(k->arena, found), expected);
   for (uint32_t i = 0; i < own.count; i++) list_at(&own, struct ir_axis, i)->var->subst = NULL;
-  return same || refuse(k, stage, "it reads another element");
+  if (!same) return refuse(k, stage, "it reads another element");
+  for (uint32_t i = 0; i < first->guards.count; i++)
+    if (!stage_asks(k->arena, stage, first, first->guards.at[i]))
+      return refuse(k, stage, arena_printf(k->arena, "stage '%s', which reads it first, does so under a condition, or in a range, that this one has not", first->label));
+  return true;
 }
 
 static struct list serial_axes(struct keeper *k, const struct list *axes) {

@@ -70,6 +70,19 @@ bool stage_mentions_reduction(struct arena *arena, const struct ir_stage *stage,
   return false;
 }
 
+bool stage_asks(struct arena *arena, const struct ir_stage *stage, const struct ir_stage *other, struct ir_expr *guard) {
+  struct ir_expr *expected = stage_in_leaves(arena, other, guard);
+  bool found = false;
+  for (uint32_t i = 0; i < stage->axes.count; i++)
+    for (uint32_t k = 0; k < other->axes.count; k++) {
+      struct ir_axis *a = list_at(&stage->axes, struct ir_stage_axis, i)->axis, *b = list_at(&other->axes, struct ir_stage_axis, k)->axis;
+      if (a != b && strcmp(a->var->label, b->var->label) == 0) a->var->subst = ir_ref(arena, b->var);
+    }
+  for (uint32_t i = 0; i < stage->guards.count && !found; i++) found = ir_equal(ir_substitute(arena, stage_in_leaves(arena, stage, stage->guards.at[i])), expected);
+  for (uint32_t i = 0; i < stage->axes.count; i++) list_at(&stage->axes, struct ir_stage_axis, i)->axis->var->subst = NULL;
+  return found;
+}
+
 bool stage_is_named(const struct ir_stage *stage, const char *name) {
   size_t length = strlen(name);
   for (const char *at = stage->label; at;) {

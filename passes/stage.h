@@ -10,6 +10,8 @@ void stage_facts(const struct ir_stage *stage, struct facts *facts);
 void stage_facts_renamed(struct ir_kernel *kernel, const struct ir_stage *stage, struct facts *facts, struct list *indices);
 // An expression of the stage in its leaf axes: derived axes as what they stand for.
 struct ir_expr *stage_in_leaves(struct arena *arena, const struct ir_stage *stage, struct ir_expr *e);
+// Whether the stage has a guard of another stage, axes of equal names taken for one.
+bool stage_asks(struct arena *arena, const struct ir_stage *stage, const struct ir_stage *other, struct ir_expr *guard);
 // Whether e names an axis that the stage reduces over, as it is or in leaves.
 bool stage_mentions_reduction(struct arena *arena, const struct ir_stage *stage, struct ir_expr *e);
 // Whether the stage's label, or one of the names of a tuple's label "V,P", is `name`.
