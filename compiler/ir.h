@@ -285,6 +285,7 @@ struct ir_entry {
   const char *name;     // of the PTX entry
   const char *schedule; // "" for the compiler's own or a schedule without a name
   bool is_automatic;    // no user schedule: pass `schedule` writes the directives
+  bool has_copies;      // behind pass `schedule`: its directives copied or kept tensors
   struct range range;
   struct ir_expr *when;    // bool over sizes; NULL: always
   struct list assumptions; // struct ir_requirement: where one is false the next entry is tried

@@ -95,21 +95,6 @@ static const struct proof_fault *first_race(const struct proof *proof) {
   return NULL;
 }
 
-static bool refuse(struct pass_context *context, const struct ir_entry *entry,
-                   const struct proof_fault *fault) {
-  if (context->is_from_ir)
-    diag_error(context->diag, ERROR_IR_VERIFY, fault->range,
-               "entry '%s', %s: %s, and no barrier can stand there", entry->name, fault->statement,
-               fault->message);
-  else
-    diag_internal(context->diag, "barriers", fault->range,
-                  "entry '%s', %s: %s, and no barrier can stand there", entry->name, fault->statement,
-                  fault->message);
-  if (fault->other_message && fault->other.line)
-    diag_note(context->diag, fault->other, "%s", fault->other_message);
-  return false;
-}
-
 // Puts a barrier in front of the second access of each race; *proof is that of the result.
 static bool place_missing(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry,
                           struct proof *proof) {
@@ -118,7 +103,10 @@ static bool place_missing(struct pass_context *context, struct ir_kernel *kernel
     const struct proof_fault *race = first_race(proof);
     const struct ir_stmt *before = race->place ? race->block->at[race->place - 1] : NULL;
     bool stands_there = before && before->kind == IR_BARRIER;
-    if (stands_there || placed == MOST_PLACED) return refuse(context, entry, race);
+    if (stands_there || placed == MOST_PLACED) {
+      proof_report(context, "barriers", entry, race, ", and no barrier can stand there");
+      return false;
+    }
     list_insert(context->arena, race->block, race->place, ir_stmt(context->arena, IR_BARRIER, race->range));
     proof_run(context->arena, kernel, entry, 0, proof);
   }

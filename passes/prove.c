@@ -7,20 +7,26 @@
 //
 // Requires LEVEL_PROGRAM without ALLREDUCE. Changes nothing. Every shuffle, barrier, index into shared or
 // local memory and access of shared memory is followed for all threads of the block (prove.h); what cannot be
-// proved is an internal error, or the user's where the IR came as text. Costs a few operations a statement
+// proved is an internal error, or the user's where the IR came as text or a schedule takes copies apart. Costs a few operations a statement
 // and thread; nothing for entries that have none of these.
 #include "passes/prove.h"
 
 #include <string.h>
 
-static void report(struct pass_context *context, const struct ir_entry *entry,
-                   const struct proof_fault *fault) {
-  if (context->is_from_ir)
-    diag_error(context->diag, ERROR_IR_VERIFY, fault->range, "entry '%s', %s: %s", entry->name,
-               fault->statement, fault->message);
-  else
-    diag_internal(context->diag, "prove", fault->range, "entry '%s', %s: %s", entry->name, fault->statement,
-                  fault->message);
+static bool is_of_schedule(const struct ir_entry *entry, const struct proof_fault *fault) {
+  bool may_be = fault->kind == PROOF_LIMIT || (entry->has_copies && fault->kind >= PROOF_BOUNDS);
+  return may_be && !entry->is_automatic;
+}
+
+void proof_report(struct pass_context *context, const char *pass, const struct ir_entry *entry, const struct proof_fault *fault, const char *tail) {
+  if (context->is_from_ir) {
+    diag_error(context->diag, ERROR_IR_VERIFY, fault->range, "entry '%s', %s: %s%s", entry->name, fault->statement, fault->message, tail);
+  } else if (is_of_schedule(entry, fault)) {
+    diag_error(context->diag, ERROR_UNPROVED, fault->range, "the schedule of '%s' is not proved: in %s, %s%s", entry->name, fault->statement, fault->message, tail);
+    diag_note(context->diag, entry->range, "legal here: fewer loops and threads; axes split by constants, and in front of `stage`; or, behind it, axes of the copy alone");
+  } else {
+    diag_internal(context->diag, pass, fault->range, "entry '%s', %s: %s%s", entry->name, fault->statement, fault->message, tail);
+  }
   if (fault->other_message && fault->other.line)
     diag_note(context->diag, fault->other, "%s", fault->other_message);
 }
@@ -66,7 +72,7 @@ bool pass_prove(struct pass_context *context, struct ir_kernel *kernel, struct i
   struct proof proof;
   if (!proof_is_needed(entry)) return true;
   bool is_proved = proof_run(context->arena, kernel, entry, 0, &proof);
-  for (uint32_t i = 0; i < proof.faults.count; i++) report(context, entry, proof.faults.at[i]);
+  for (uint32_t i = 0; i < proof.faults.count; i++) proof_report(context, "prove", entry, proof.faults.at[i], "");
   if (is_proved && context->explain && !entry->is_general) explain(entry, &proof, context->explain);
   return is_proved;
 }

@@ -53,6 +53,9 @@ struct proof {
   uint64_t work;           // what it cost: statements times threads
 };
 
+// Reports a fault. What is not proved is a fault of the compiler; but where a schedule of the user's has copies, whose axes later directives may take
+// apart in ways that the proof does not follow, and where it makes too much to prove, it is refused. `tail` stands behind the message.
+void proof_report(struct pass_context *context, const char *pass, const struct ir_entry *entry, const struct proof_fault *fault, const char *tail);
 // Whether there is anything to prove: shared or local memory, a shuffle or a barrier.
 bool proof_is_needed(const struct ir_entry *entry);
 // Analyses an entry at LEVEL_PROGRAM without ALLREDUCE, up to `limit` faults (0: a default). What `proof`

@@ -898,6 +898,10 @@ bool pass_schedule(struct pass_context *context, struct ir_kernel *kernel, struc
   if (entry->when) fix_extents(&s, entry->when);
   bool good = true;
   for (uint32_t i = 0; i < entry->directives.count && good; i++) good = apply(&s, entry->directives.at[i]);
+  for (uint32_t i = 0; i < entry->directives.count; i++) {
+    enum ir_directive_kind kind = list_at(&entry->directives, struct ir_directive, i)->kind;
+    entry->has_copies |= kind == DIRECTIVE_SHARED || kind == DIRECTIVE_REGISTERS;
+  }
   entry->directives.count = 0;
   return good && schedule_check_copies(context, entry) && finish_copies(&s) && check_unrolling(&s);
 }
