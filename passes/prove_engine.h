@@ -180,7 +180,8 @@ struct prover {
   uint32_t slot_count;
   struct symbol *symbols;
   uint32_t symbol_count, symbol_capacity;
-  uint32_t buckets[4096];
+  uint32_t *buckets; // of symbols, by hash: as many as there is room for symbols
+  uint32_t bucket_bits;
   int64_t unique;
   struct fact *facts;
   uint32_t fact_count, fact_capacity;

@@ -127,26 +127,38 @@ bool value_is_same(const struct prover *p, const struct av *a, const struct av *
 
 // --- Symbols -----------------------------------------------------------------------------------------
 
-uint32_t symbol_find(struct prover *p, const struct symbol *s) {
+static uint64_t hash_of(const struct symbol *s) {
   uint64_t hash = (uint64_t)s->op * 31 + (uint64_t)s->type;
   for (int i = 0; i < 3; i++) hash = hash * UINT64_C(0x9e3779b97f4a7c15) + s->args[i];
-  hash = (hash ^ (uint64_t)s->number) * UINT64_C(0x9e3779b97f4a7c15);
-  uint32_t *bucket = &p->buckets[hash >> 52];
+  return (hash ^ (uint64_t)s->number) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+// Room for twice as many symbols, in as many buckets.
+static void grow_symbols(struct prover *p) {
+  enum { FIRST_BITS = 9 };
+  p->bucket_bits = p->symbol_capacity ? p->bucket_bits + 1 : FIRST_BITS;
+  uint32_t capacity = UINT32_C(1) << p->bucket_bits;
+  struct symbol *more = arena_array(p->scratch, struct symbol, capacity);
+  if (p->symbol_count) memcpy(more, p->symbols, sizeof *more * p->symbol_count);
+  else p->symbol_count = 1; // 0 is none
+  p->symbols = more;
+  p->symbol_capacity = capacity;
+  p->buckets = arena_array(p->scratch, uint32_t, capacity);
+  for (uint32_t i = 1; i < p->symbol_count; i++) {
+    uint32_t *bucket = &p->buckets[hash_of(&more[i]) >> (64 - p->bucket_bits)];
+    more[i].next = *bucket;
+    *bucket = i;
+  }
+}
+
+uint32_t symbol_find(struct prover *p, const struct symbol *s) {
+  if (p->symbol_count == p->symbol_capacity) grow_symbols(p);
+  uint32_t *bucket = &p->buckets[hash_of(s) >> (64 - p->bucket_bits)];
   for (uint32_t i = *bucket; i; i = p->symbols[i].next) {
     const struct symbol *o = &p->symbols[i];
     if (o->op == s->op && o->type == s->type && o->number == s->number &&
         memcmp(o->args, s->args, sizeof o->args) == 0)
       return i;
-  }
-  if (p->symbol_count == p->symbol_capacity) {
-    uint32_t capacity = p->symbol_capacity ? 2 * p->symbol_capacity : 128;
-    struct symbol *more = arena_array(p->scratch, struct symbol, capacity);
-    if (p->symbol_count)
-      memcpy(more, p->symbols, sizeof *more * p->symbol_count);
-    else
-      p->symbol_count = 1; // 0 is none
-    p->symbols = more;
-    p->symbol_capacity = capacity;
   }
   uint32_t place = p->symbol_count++;
   p->symbols[place] = *s;
