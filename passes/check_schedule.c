@@ -282,7 +282,11 @@ static bool check_directive(struct checker *c, const struct ast_directive *sourc
     return true;
   case AST_STAGE: {
     struct symbol *symbol = check_find(c, source->tensor.text);
-    if (!symbol || symbol->kind != SYMBOL_TENSOR || symbol->mem->is_output) {
+    if (symbol && symbol->kind == SYMBOL_TENSOR && symbol->mem->is_output) {
+      diag_error(c->diag, ERROR_UNSUPPORTED, source->tensor.range, "copies of outputs are not lowered by this version, and '%s' is one; 'stage' takes an input", source->tensor.text);
+      return false;
+    }
+    if (!symbol || symbol->kind != SYMBOL_TENSOR) {
       diag_error(c->diag, ERROR_NOT_A_VALUE, source->tensor.range, "'stage' takes an input tensor, and '%s' is none", source->tensor.text);
       return false;
     }
