@@ -133,6 +133,7 @@ static red_error check(struct jit *jit, const struct jit_unit *unit, const struc
   red_error error = jit_parse(jit, c);
   if (error) return error;
   c->options.is_at_launch = is_at_launch;
+  c->options.sms = sizes ? jit->device->facts.sms : 0;
   select_kernels(jit, unit, &c->ast);
   if (unit) define_types(c, unit);
   if (sizes) define_sizes(c, plan, sizes);
@@ -377,6 +378,7 @@ red_error jit_entry(struct jit *jit, const struct jit_unit *unit, const struct p
     key_field(&key, &unit->values[i], sizeof unit->values[i]);
   }
   key_field(&key, sizes, sizes ? plan->size_count * sizeof *sizes : 0);
+  if (sizes) key_field(&key, &jit->device->facts.sms, sizeof jit->device->facts.sms);
   red_error error = find_or_build(&b, variant);
   text_free(&key);
   *state = b.state;

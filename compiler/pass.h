@@ -29,6 +29,7 @@ struct compile_options {
   const char *class_name;   // --class: the compiler's own schedule of this class (classes.def), and no other; NULL: as it likes
   bool is_plain;            // the compiler's own schedules are one thread an output
   bool is_at_launch;        // a just-in-time compiler will know sizes: schedules may wait for them (see PLAN_EXACT)
+  int64_t sms;              // multiprocessors of the device, where a just-in-time compiler compiles for the sizes of a launch; 0: a launch tells
   bool no_contract;         // --fp-contract=off
   uint32_t optimize;        // LLVM level 0..3
   bool debug;               // -G

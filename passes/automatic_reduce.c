@@ -23,7 +23,7 @@ enum {
   LINE = 16,            // bytes of the widest access
   GROUP_LOADS = 16,     // a row of more loads takes a warp
   WARP_LOADS = 256,     // a row of more loads takes a block
-  WARP_SCALARS = 1024,  // the same where loads are elements
+  WARP_SCALARS = 2048,  // the same where loads are elements: 16385 rows of 1025 take 18.5 us so, 20.0 a block a row
   NOMINAL_SMS = 132,    // where the sizes are known and the device is not
   SPLIT_ELEMENTS = 1 << 18, // fewer are not worth a second step
   HINT_BYTES = 16 << 20,    // what is read once and is more leaves the cache to others
@@ -333,7 +333,7 @@ static const struct row_bucket narrow_buckets[] = {
     {"group_odd_40", 40, 8, 32, 1, 5, 0, 0, 0}, // an H200 at 33: 38.7 us, with two rows 41.3
     {"group_odd_64", 64, 16, 16, 1, 4, 0, 0, 0},
     {"warp_odd_128", 128, 32, 8, 2, 4, 0, 0, 0},
-    {"warp_odd", 1024, 32, 8, 1, 0, 8, 0, 0},
+    {"warp_odd", 2048, 32, 8, 1, 0, 8, 0, 0},
     {"block_split_odd", 0, 512, 1, 1, 0, 8, 4, 0},
     {"block_odd", 0, 256, 1, 1, 0, 8, 0, 0},
 };
@@ -457,15 +457,28 @@ static struct column_shape column_shape(struct chooser *c) {
 // 32 lanes, 512 bytes of a row, where much is read; fewer where that leaves too few pieces.
 static int column_lanes(const struct chooser *c, const struct column_shape *s) {
   int64_t bytes = times(times(s->batch, s->width), times(s->depth, c->bytes)), vectors = divide_up(s->width, s->vector);
-  int lanes = bytes >= 100 << 20 ? 32 : bytes >= 24 << 20 ? 16 : 8;
-  if (vectors > 16 && s->width <= WHOLE_ROW) return (int)vectors; // whole rows, with no lane left over
+  bool is_narrow = s->vector * c->bytes < LINE;
+  int lanes = bytes >= 100 << 20 || is_narrow ? 32 : bytes >= 24 << 20 ? 16 : 8;
+  if (vectors > 16 && s->width <= WHOLE_ROW && !(is_narrow && vectors > 32)) return (int)vectors; // whole rows, with no lane left over
   return vectors <= 32 ? power_above(vectors) : lanes;
+}
+
+static int64_t tiles_of(const struct column_shape *s, int lanes, int vector) { return times(s->batch < 1 ? 1 : s->batch, divide_up(s->width, (int64_t)lanes * vector)); }
+
+// Lanes along outputs of blocks that share no output: narrower tiles until the device is full.
+static int whole_lanes(const struct column_shape *s) {
+  int lanes = at_most(power_above(divide_up(s->width, s->vector)), 32);
+  while (lanes > 8 && tiles_of(s, lanes, s->vector) < NOMINAL_SMS / 2) lanes /= 2;
+  return lanes;
 }
 
 static bool wants_split_columns(const struct chooser *c, const struct column_shape *s) {
   if (s->batch < 0 || s->width <= 0 || s->depth <= 0) return false;
   int64_t tiles = times(s->batch, divide_up(s->width, (int64_t)column_lanes(c, s) * s->vector)), all = view_product(&c->view.main->stage->own);
   int64_t narrow = times(s->batch, divide_up(times(s->width, c->bytes), NARROW_BYTES)); // as many tiles as the array has at the least width
+  int64_t whole = tiles_of(s, whole_lanes(s), s->vector); // 4096 x 4096: 18.9 us by 128 blocks of whole columns, 20.0 split; 16384 x 1024: 18.8 and 19.9
+  bool is_wide = s->vector * c->bytes >= LINE;
+  if (is_wide && ((whole >= NOMINAL_SMS * 7 / 8 && whole <= NOMINAL_SMS) || whole >= 2 * NOMINAL_SMS - 8)) return false;
   if (narrow >= ENOUGH_TILES && times(times(s->batch, s->width), times(all, c->bytes)) <= HOT_BYTES) return false;
   return s->depth >= 64 && wants_split(c, tiles, times(times(s->batch, s->width), all));
 }
@@ -494,14 +507,14 @@ static void write_known_columns(struct chooser *c, const struct column_shape *s,
     return;
   }
   if (s->width >= 0) { // narrower tiles until the device is full
-    form.lanes = at_most(power_above(divide_up(s->width, form.vector)), 32);
-    while (form.lanes > 8 && times(batch, divide_up(s->width, (int64_t)form.lanes * form.vector)) < NOMINAL_SMS / 2) form.lanes /= 2;
+    form.lanes = whole_lanes(s);
     while (form.vector > 1 && form.vector * c->bytes > 2 && times(batch, divide_up(s->width, (int64_t)form.lanes * form.vector)) < 60 && form.lanes * form.vector * c->bytes > 64) form.vector /= 2;
   }
   int64_t tiles = s->width < 0 ? 1 << 20 : times(batch, divide_up(s->width, (int64_t)form.lanes * form.vector));
   int block = tiles <= NOMINAL_SMS ? 512 : 256;
   form.threads = at_most(power_below(divide_up(depth, 4)), block / form.lanes);
-  if (depth <= 32) form.threads = 1;
+  // elements as loads: 33 x 524289 19.9 us with a thread a column, 22.2 with 8; 129 x 131073 20.0 and 21.5
+  if (depth <= 32 || (form.vector == 1 && depth <= 160 && times(batch, s->width) >= 1 << 17)) form.threads = 1;
   if (form.threads == 1) { // whole threads: the block is as wide as it can be
     form.lanes = s->width < 0 ? 256 : at_most(power_above(divide_up(s->width, (int64_t)form.vector)), 256);
     if (form.lanes < 32) form.lanes = 32;
@@ -509,6 +522,7 @@ static void write_known_columns(struct chooser *c, const struct column_shape *s,
     while (form.vector > 1 && s->width >= 0 && times(batch, divide_up(s->width, (int64_t)form.lanes * form.vector)) < NOMINAL_SMS) form.vector /= 2;
   }
   form.flight = 8;
+  if (form.threads == 1 && form.vector == 1 && depth <= 8 && times(batch, s->width) >= 1 << 20) form.apart = 4; // 1 x 8388607: 19.0 us, 24.2 with one output a thread
   form.cache = choose_cache(c, HINT_MOST_COLUMNS);
   form.reason = say(c, "outputs lie side by side: %d of them a thread, %d threads along them and %d along the reduction, loads of %d bytes", form.vector, form.lanes, form.threads,
                     form.vector * c->bytes);
@@ -570,6 +584,12 @@ static void write_unknown_columns(struct chooser *c, const struct column_shape *
     struct columns_form form = {.name = "column_shallow_odd", .vector = 1, .apart = 4, .lanes = 256, .threads = 1, .flight = 1};
     form.when = say(c, "%s <= 8 && %s >= %d", product_text(c, &s->reduced.inner), width, 4096);
     form.reason = say(c, "outputs lie side by side, and very few are added: 4 of them a thread, 256 threads along them, loads of %d bytes", c->bytes);
+    write_columns(&c->view, &form);
+  }
+  if (*deep && s->width < 0) {
+    struct columns_form form = {.name = "column_low_odd", .vector = 1, .lanes = 256, .threads = 1, .flight = 8};
+    form.when = say(c, "%s <= 160 && %s >= %d%s", product_text(c, &s->reduced.inner), width, 1 << 17, s->vector > 1 ? say(c, " && %s %% %d != 0", times, s->vector) : "");
+    form.reason = say(c, "outputs lie side by side, many of them, and few are added: one a thread, 256 threads along them, loads of %d bytes", c->bytes);
     write_columns(&c->view, &form);
   }
   for (size_t b = 0; b < sizeof column_buckets / sizeof *column_buckets; b++) {

@@ -89,6 +89,7 @@ static struct ir_expr *schedule_name(struct checker *c, const struct ast_expr *e
   struct symbol *symbol = check_find(c, e->name.text);
   if (symbol && (symbol->kind == SYMBOL_SIZE || (symbol->kind == SYMBOL_SCALAR && type_is_integer(symbol->value->type))))
     return ir_cast(c->arena, TYPE_I64, symbol->value);
+  if (!symbol && c->context->options->sms > 0 && strcmp(e->name.text, "sms") == 0) return ir_int(c->arena, TYPE_I64, c->context->options->sms);
   for (uint32_t i = 0; i < sizeof device_facts / sizeof *device_facts && !symbol; i++)
     if (strcmp(device_facts[i].name, e->name.text) == 0) return ir_fact(c->arena, device_facts[i].op, NULL, 0);
   diag_error(c->diag, symbol ? ERROR_NOT_A_VALUE : ERROR_UNKNOWN_NAME, e->range, "'%s' is no size, integer scalar or fact of the device", e->name.text);
