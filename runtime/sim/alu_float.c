@@ -42,7 +42,7 @@ FAST32_1(rcp_f32, 1.0f / a)
 FAST32_2(min_f32, sim_min32(a, b, op->is_nan))
 FAST32_2(max_f32, sim_max32(a, b, op->is_nan))
 
-// abs, neg and copysign move bits; the first two of a single give the canonical NaN.
+// abs, neg and copysign move bits. Of NaN the first two make a single's canonical one, and a double's quiet with its sign as it is.
 #define BITS(fn, W, expr)                                                                                    \
   HANDLER(fn) {                                                                                              \
     const W *pa = (const W *)(void *)sim_operand(warp, op->a),                                               \
@@ -63,8 +63,10 @@ static uint32_t flushed(uint32_t a, bool is_ftz) {
 BITS(abs_f32, sim_u32, IS_NAN32(a) ? ~SIGN32 : flushed(a, op->is_ftz) & ~SIGN32)
 BITS(neg_f32, sim_u32, IS_NAN32(a) ? ~SIGN32 : flushed(a, op->is_ftz) ^ SIGN32)
 BITS(copysign_f32, sim_u32, (b & ~SIGN32) | (a & SIGN32))
-BITS(abs_f64, sim_u64, a & ~SIGN64)
-BITS(neg_f64, sim_u64, a ^ SIGN64)
+#define QUIET64 (UINT64_C(1) << 51)
+#define IS_NAN64(a) (((a) & ~SIGN64) > UINT64_C(0x7ff0000000000000))
+BITS(abs_f64, sim_u64, IS_NAN64(a) ? a | QUIET64 : a & ~SIGN64)
+BITS(neg_f64, sim_u64, IS_NAN64(a) ? a | QUIET64 : a ^ SIGN64)
 BITS(copysign_f64, sim_u64, (b & ~SIGN64) | (a & SIGN64))
 
 // What a general handler computes.
@@ -125,7 +127,7 @@ static void pair32(struct sim_warp *warp, const struct sim_op *op, uint32_t mask
 }
 
 static double minmax64(double a, double b, bool is_max) {
-  if (a != a || b != b) return a != a ? b : a;
+  if (a != a || b != b) return a != a ? b : a; // of two NaNs the second
   if (a == b && a == 0) {
     uint64_t x = sim_double_bits(a), y = sim_double_bits(b);
     return sim_double(is_max ? x & y : x | y);
@@ -149,8 +151,18 @@ static double compute64(unsigned what, double x, double y, double z) {
   return r;
 }
 
-static double canonical64(double value) {
-  return value == value ? value : sim_double(SIM_NAN64);
+// The result of an operation on doubles; one that is no number is the first operand that is none, or the hardware's own where all
+// operands are numbers.
+static double result64(double value, unsigned count, const double operands[]) {
+  if (value == value) return value;
+  for (unsigned i = 0; i < count; i++) {
+    if (operands[i] != operands[i]) return sim_quiet(operands[i]);
+  }
+  return sim_double(SIM_NAN64);
+}
+
+static unsigned operand_count(unsigned what) {
+  return what == FMA ? 3 : what == SQRT || what == RCP ? 1 : 2;
 }
 
 static void general64(struct sim_warp *warp, const struct sim_op *op, uint32_t mask, unsigned what) {
@@ -158,7 +170,9 @@ static void general64(struct sim_warp *warp, const struct sim_op *op, uint32_t m
   sim_f64 *pd = sim_f64s(warp, op->d);
   if (op->rounding != SIM_RN) sim_rounding_set((enum sim_rounding)op->rounding);
   SIM_EACH_BIT(mask, l) {
-    pd[l] = canonical64(compute64(what, pa[l], pb[l], pc[l]));
+    double operands[] = {pa[l], pb[l], pc[l]}, r = compute64(what, pa[l], pb[l], pc[l]);
+    bool is_chosen = what == MIN || what == MAX; // one of the two, NaN or not
+    pd[l] = is_chosen ? (r == r ? r : sim_quiet(r)) : result64(r, operand_count(what), operands);
   }
   if (op->rounding != SIM_RN) sim_rounding_set(SIM_RN);
 }
@@ -235,11 +249,12 @@ HANDLER(rsqrt_f64) {
   const sim_f64 *pa = sim_f64s(warp, op->a);
   sim_f64 *pd = sim_f64s(warp, op->d);
   SIM_EACH_BIT(mask, l) {
-    pd[l] = canonical64((double)(1.0L / sqrtl((long double)pa[l])));
+    double a = pa[l];
+    pd[l] = result64((double)(1.0L / sqrtl((long double)a)), 1, &a);
   }
 }
 
-// Reciprocals of the upper word: the lower word of the result is zero, denormals are flushed.
+// Reciprocals of the upper word: the lower word of the result is zero, denormals are flushed, NaN is the canonical single's word.
 HANDLER(rcp_ftz_f64) {
   const sim_f64 *pa = sim_f64s(warp, op->a);
   sim_f64 *pd = sim_f64s(warp, op->d);
@@ -248,7 +263,7 @@ HANDLER(rcp_ftz_f64) {
     if (fabs(a) < 0x1p-1022) a = copysign(0, a);
     double r = op->sub ? 1.0 / sqrt(a) : 1.0 / a;
     if (fabs(r) < 0x1p-1022) r = copysign(0, r);
-    pd[l] = sim_double(sim_double_bits(canonical64(r)) & UINT64_C(0xffffffff00000000));
+    pd[l] = sim_double(r == r ? sim_double_bits(r) & UINT64_C(0xffffffff00000000) : (uint64_t)SIM_NAN32 << 32);
   }
 }
 

@@ -11,8 +11,10 @@ static uint32_t flush_half(uint32_t bits, struct sim_format format) {
   return bits & exponent ? bits : bits & 0x8000u;
 }
 
-static double least_normal(struct sim_format format) {
-  return ldexp(1, 2 - (1 << (format.exponent - 1)));
+// The least result that .ftz keeps: what is below the least normal number, but rounds to it where exponents have no end, is not tiny.
+static double least_kept(struct sim_format format) {
+  double least_normal = ldexp(1, 2 - (1 << (format.exponent - 1)));
+  return least_normal * (1 - ldexp(1, -(int)format.fraction - 2));
 }
 
 // One operation on one half. `op` carries .ftz, .sat, .relu (sub bit 0), .NaN and .xorsign.abs.
@@ -38,7 +40,7 @@ static uint32_t compute(const struct sim_op *op, unsigned what, struct sim_forma
   }
   uint32_t bits = sim_narrow(r, format, SIM_RN);
   if (op->is_abs && r == r) bits |= sign;
-  if (op->is_ftz && fabs(r) < least_normal(format)) bits &= 0x8000u; // tiny before it is rounded
+  if (op->is_ftz && fabs(r) < least_kept(format)) bits &= 0x8000u;
   double value = sim_widen(bits, format);
   if (op->is_saturating) {
     bits = value != value || value <= 0 ? 0 : value > 1 ? sim_narrow(1, format, SIM_RN) : bits;

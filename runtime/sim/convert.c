@@ -4,6 +4,27 @@
 
 #define HANDLER(name) static void name(struct sim_warp *warp, const struct sim_op *op, uint32_t mask)
 
+// Bits of NaN from one format in another. Conversions from and to doubles keep the sign and the leading bits and make it quiet, those that only
+// move bits keep it as it is, all others give the canonical one.
+static uint64_t convert_nan(uint64_t bits, enum sim_type to, enum sim_type from, bool is_ftz) {
+  static const struct {
+    enum sim_type type;
+    unsigned fraction, bits;
+  } formats[] = {{SIM_F64, 52, 64}, {SIM_F32, 23, 32}, {SIM_F16, 10, 16}, {SIM_BF16, 7, 16}};
+  unsigned a = 0, b = 0;
+  while (a < 3 && formats[a].type != from) a++;
+  while (b < 3 && formats[b].type != to) b++;
+  unsigned width = formats[b].bits, fraction = formats[b].fraction;
+  uint64_t infinity = ((UINT64_C(1) << (width - 1 - fraction)) - 1) << fraction;
+  if (from == SIM_F32 && to == SIM_F32 && !is_ftz) return bits;
+  if (from == SIM_BF16 && to == SIM_F32) return bits << 16;
+  if (from == SIM_F32 && is_ftz) bits = SIM_NAN32;
+  if (from != SIM_F64 && to != SIM_F64) return infinity | ((UINT64_C(1) << fraction) - 1);
+  uint64_t sign = bits >> (formats[a].bits - 1) & 1, payload = bits & ((UINT64_C(1) << formats[a].fraction) - 1);
+  payload = fraction >= formats[a].fraction ? payload << (fraction - formats[a].fraction) : payload >> (formats[a].fraction - fraction);
+  return sign << (width - 1) | infinity | UINT64_C(1) << (fraction - 1) | payload;
+}
+
 // Fast forms.
 #define CAST(fn, W, D, expr)                                                                                 \
   HANDLER(fn) {                                                                                              \
@@ -22,7 +43,8 @@ CAST(u32_u16, sim_u32, sim_u32, a & 0xffff)
 CAST(s32_s16, sim_u32, sim_u32, (uint32_t)(int16_t)a)
 CAST(f32_s32, sim_u32, sim_f32, (float)(int32_t)a)
 CAST(f32_u32, sim_u32, sim_f32, (float)a)
-CAST(f64_f32, sim_f32, sim_f64, a == a ? (double)a : sim_double(SIM_NAN64))
+CAST(f64_f32, sim_f32, sim_f64,
+     a == a ? (double)a : sim_double(convert_nan(sim_float_bits(a), SIM_F64, SIM_F32, false)))
 
 static bool is_float(enum sim_type type) {
   return sim_type_kind(type) == SIM_KIND_F;
@@ -116,6 +138,8 @@ static uint64_t convert(const struct sim_op *op, uint64_t bits, enum sim_type to
   if (is_float(from)) {
     double value = load_float(bits, from, op->is_ftz);
     if (!is_float(to)) return float_to_integer(value, from, to, rounding);
+    bool has_own = op->is_saturating || (op->sub & 1); // NaN is 0, and the canonical one
+    if (value != value && !has_own) return convert_nan(bits, to, from, op->is_ftz || is_integral);
     if (!is_integral) return store_float(value, to, op);
     struct sim_op nearest = *op;
     nearest.rounding = SIM_RN;

@@ -40,6 +40,11 @@ static inline float sim_canonical(float value) {
   return value == value ? value : sim_float(SIM_NAN32);
 }
 
+// A double's NaN, made quiet; its sign and its other bits stay, as the hardware has it.
+static inline double sim_quiet(double nan) {
+  return sim_double(sim_double_bits(nan) | UINT64_C(1) << 51);
+}
+
 // Denormals of a single become zero of their sign.
 static inline float sim_flush(float value) {
   uint32_t bits = sim_float_bits(value);

@@ -34,7 +34,8 @@ COMPARE = '{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan}'
 ROUNDING = '{.rn,.rz,.rm,.rp}'
 INTEGRAL = '{.rni,.rzi,.rmi,.rpi}'
 # Groups by what their words hold: (instruction with alternatives in braces, registers of its sources, of its result, error allowed). h, w, d: 16, 32, 64
-# bits; p: a predicate; 1: a source that is 1 or a predicate made of it. Errors: ('ulp', N), ('relative', X) or ('absolute', X, largest argument).
+# bits; p: a predicate; 1: a source that is 1 or a predicate made of it. Errors: ('ulp', N), ('relative', X), ('absolute', X, largest argument) or
+# ('either', X): absolute for results below 1, relative above. mad.hi.sat.s32 is left out: ptxas 13.0 makes 2^31 - 1 of -1 - 2^31.
 GROUPS = {
     'f32': [
         ('{add,sub,mul}{,.rn,.rz,.rm,.rp}{,.ftz}{,.sat}.f32', 'ww', 'w'), (f'fma{ROUNDING}{{,.ftz}}{{,.sat}}.f32', 'www', 'w'),
@@ -49,7 +50,7 @@ GROUPS = {
     'f32 approximate': [
         ('rcp.approx{,.ftz}.f32', 'w', 'w', ('ulp', 1)), ('sqrt.approx{,.ftz}.f32', 'w', 'w', ('ulp', 2)), ('rsqrt.approx{,.ftz}.f32', 'w', 'w', ('relative', 2**-22.4)),
         ('div.full{,.ftz}.f32', 'ww', 'w', ('ulp', 2, 2.0**126)), ('div.approx{,.ftz}.f32', 'ww', 'w', ('ulp', 2, 2.0**126)), ('ex2.approx{,.ftz}.f32', 'w', 'w', ('ulp', 2)),
-        ('lg2.approx{,.ftz}.f32', 'w', 'w', ('absolute', 2**-21.5, 2.0**128)), ('{sin,cos}.approx{,.ftz}.f32', 'w', 'w', ('absolute', 2**-20.5, 3.14)),
+        ('lg2.approx{,.ftz}.f32', 'w', 'w', ('either', 2**-21.5)), ('{sin,cos}.approx{,.ftz}.f32', 'w', 'w', ('absolute', 2**-20.5, 3.14)),
         ('tanh.approx.f32', 'w', 'w', ('relative', 2**-10.9)),
     ],
     'f64': [
@@ -85,7 +86,7 @@ GROUPS = {
     ],
     'i32': [
         ('{add,sub,min,max,div,rem,mul.lo,mul.hi}.{u32,s32}', 'ww', 'w'), ('{add,sub}.sat.s32', 'ww', 'w'), ('mul.wide.{u32,s32}', 'ww', 'd'),
-        ('{mad.lo,mad.hi,sad}.{u32,s32}', 'www', 'w'), ('mad.hi.sat.s32', 'www', 'w'), ('mad.wide.{u32,s32}', 'wwd', 'd'), ('mul24.{lo,hi}.{u32,s32}', 'ww', 'w'),
+        ('{mad.lo,mad.hi,sad}.{u32,s32}', 'www', 'w'), ('mad.wide.{u32,s32}', 'wwd', 'd'), ('mul24.{lo,hi}.{u32,s32}', 'ww', 'w'),
         ('mad24.{lo,hi}.{u32,s32}', 'www', 'w'), ('{abs,neg}.s32', 'w', 'w'), ('{and,or,xor}.b32', 'ww', 'w'), ('{not,cnot,brev,popc,clz}.b32', 'w', 'w'),
         ('{bfind,bfind.shiftamt}.{u32,s32}', 'w', 'w'), ('shl.b32', 'ww', 'w'), ('shr.{b32,u32,s32}', 'ww', 'w'), ('shf.{l,r}.{clamp,wrap}.b32', 'www', 'w'),
         ('bfe.{u32,s32}', 'www', 'w'), ('bfi.b32', 'wwww', 'w'), ('bmsk.{clamp,wrap}.b32', 'ww', 'w'), ('prmt.b32{,.f4e,.b4e,.rc8,.ecl,.ecr,.rc16}', 'www', 'w'),
@@ -135,7 +136,7 @@ class Instruction:
             lines = [f'{"sub" if carry[1] == "sub" else "add"}.cc.u{width} {result}, {names[-1]}, {names[0]};', f'{carry[1]}c{carry[2]} {result}, {", ".join(names)};']
             if carry[1] != 'mad':
                 lines[1] = lines[1].replace('c.', 'c.cc.', 1)
-                lines.append(f'addc.u{width} {result}, {result}, 0;')
+                lines.append(f'{carry[1]}c.u{width} {result}, {result}, 0;')
         if self.result == 'p':
             lines.append('selp.u64 %dr, 1, 0, %pr;')
         elif self.result != 'd':
@@ -297,8 +298,13 @@ def ordered(word, kind):
 
 def is_open(instruction, operands):
     """Whether the manual leaves the result open."""
-    if re.match(r'(div|rem)\.[us]', instruction.name):
-        return operands[1] % (1 << int(instruction.name[-2:])) == 0
+    name = instruction.name
+    if re.match(r'(div|rem)\.[us]', name):
+        return operands[1] % (1 << int(name[-2:])) == 0
+    if re.match(r'bf[ei]\.[usb]64', name):  # places and lengths are at most 255
+        return any(word % 2**32 > 255 for word in operands[1:])
+    if re.match(r'(add|sub|mul|div|fma)\b.*f64', name):  # which of several NaNs it is
+        return sum(value_of(word, 'f64') != value_of(word, 'f64') for word in operands[:len(instruction.sources)]) > 1
     return False
 
 
@@ -310,13 +316,16 @@ def error_of(instruction, kind, operands, ours, theirs):
         return None
     if x != x or y != y:
         return 0.0 if ours == theirs else float('inf')
+    if what == 'either':
+        return abs(x - y) / (allowed * max(1.0, abs(x))) if x != y else 0.0
     if what == 'ulp':
         return abs(ordered(ours, kind) - ordered(theirs, kind)) / allowed
     if x == y:
         return 0.0
     if abs(x) == float('inf') or abs(y) == float('inf'):
         return float('inf')
-    return abs(x - y) / (allowed if what == 'absolute' else allowed * abs(x) or allowed)
+    least = 2.0**(2 - 2**(FLOATS[kind][1] - 1))  # the least normal number: denormals have fewer bits
+    return abs(x - y) / (allowed if what == 'absolute' else allowed * max(abs(x), least))
 
 
 def kind_of_difference(ours, theirs, result):
