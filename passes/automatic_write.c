@@ -387,7 +387,14 @@ void write_staged(struct view *view, const struct staged_form *form) {
     write_split(&w, thread, form->lanes, across, along);
     write_bind(&w, along, "thread.x");
     write_bind(&w, across, "thread.y");
-    write_split(&w, axis, form->lanes, step, lane);
+    const char *rest = axis;
+    if (form->read > 1) {
+      const char *part = piece(&w, axis, "_part");
+      rest = piece(&w, axis, "_vec");
+      write_split(&w, axis, form->read, rest, part);
+      text_printf(w.out, "  vectorize %s;\n", part);
+    }
+    write_split(&w, rest, form->lanes, step, lane);
     write_bind(&w, lane, "thread.x");
     text_printf(w.out, "  unroll %s;\n", step);
   }

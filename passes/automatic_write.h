@@ -44,6 +44,7 @@ struct staged_form {
   int rows;           // of a block
   int lanes;          // threads along a row
   int vector;         // elements that are copied at once
+  int read;           // elements that a thread of several lanes reads at once
   bool fuse_all;      // as of a row
   const char *cache;  // as of a row
 };
