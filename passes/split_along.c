@@ -66,6 +66,20 @@ struct ir_expr *schedule_start(struct arena *arena, struct facts *facts, const s
   return start ? schedule_index(arena, start) : NULL;
 }
 
+static void find_value(struct ir_expr *e, void *state) {
+  *(bool *)state |= e->op == OP_LOAD || (e->op == OP_VAR && e->var->kind == VAR_VALUE);
+}
+
+// Whether a place is made of what is read or computed, not of axes and sizes alone.
+static bool depends_on_values(const struct ir_stage *stage, const struct ir_mem *mem, struct ir_expr *const *indices) {
+  bool depends = false;
+  for (uint32_t d = 0; d < mem->dims.count; d++) {
+    ir_visit_expr(indices[d], find_value, &depends);
+    for (uint32_t i = 0; i < stage->lets.count; i++) depends |= ir_mentions(indices[d], list_at(&stage->lets, struct ir_stmt, i)->var);
+  }
+  return depends;
+}
+
 bool schedule_along(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry, const struct ir_directive *directive, const struct ir_axis *axis, struct ir_expr *factor,
                     struct ir_expr **shift, int64_t *most) {
   struct arena *arena = context->arena;
@@ -87,6 +101,7 @@ bool schedule_along(struct pass_context *context, struct ir_kernel *kernel, stru
   }
   struct ir_expr *const *indices = stage ? find_access(stage, mem) : NULL;
   if (!indices) return refuse(context, directive, mem, arena_printf(arena, "the stage of axis '%s' does not read or write it once", axis->var->label));
+  if (depends_on_values(stage, mem, indices)) return refuse(context, directive, mem, "which element it is depends on a value");
   if (!ir_is_const(factor) || factor->integer > 1 << 20 || (factor->integer & (factor->integer - 1))) return refuse(context, directive, mem, "the factor is no power of two");
   if (mentions_axis(axis->extent)) return refuse(context, directive, mem, arena_printf(arena, "axis '%s' has a range that depends on another axis", axis->var->label));
   struct facts facts;
