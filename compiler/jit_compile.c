@@ -331,7 +331,7 @@ static red_error make_code(struct build *b, struct compilation *c, bool is_check
 // The program as red_compile_text checked it, with the kernel of the unit alone; NULL: it is to be checked again.
 static struct compilation *take_checked(struct build *b) {
   struct jit *jit = b->jit;
-  if (!b->entry || b->is_exact || b->unit->type_count) return NULL;
+  if (!b->entry || b->is_exact || b->sizes || b->unit->type_count) return NULL;
   pthread_mutex_lock(&jit->lock);
   struct compilation *c = jit->checked;
   jit->checked = NULL;
