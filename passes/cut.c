@@ -460,6 +460,34 @@ static uint32_t plan_parts(struct part *parts, uint32_t count, enum combine_form
   return mask;
 }
 
+// What is copied or kept is filled on the side of the arrival where it is read, in the loops that it shares with its readers.
+static bool place_fills(struct cut *c, struct part *parts, uint32_t count) {
+  for (uint32_t i = count; i-- > 0;) {
+    struct part *part = &parts[i];
+    if (part->stage->kind != STAGE_STORE || part->stage->mem->space == SPACE_GLOBAL || part->waits || part->is_next) continue;
+    uint32_t before = 0, behind = 0;
+    const struct ir_stage *reader = NULL;
+    bool has_loop = false;
+    for (uint32_t k = i + 1; k < count; k++) {
+      if (parts[k].is_next || !feeds(part->stage, parts[k].stage)) continue;
+      bool waits = parts[k].waits && !parts[k].is_reduced;
+      before += !waits;
+      behind += waits;
+      if (!waits) continue;
+      reader = parts[k].stage;
+      for (uint32_t a = 0; a < reader->axes.count; a++)
+        for (uint32_t b = 0; b < part->stage->axes.count; b++) {
+          const struct ir_axis *axis = list_at(&reader->axes, struct ir_stage_axis, a)->axis;
+          has_loop |= axis == list_at(&part->stage->axes, struct ir_stage_axis, b)->axis && axis->bind == BIND_SERIAL;
+        }
+    }
+    if (behind && !before) part->waits = true;
+    else if (behind && has_loop)
+      return refuse(c, reader->range, "stage '%s' reads the copy '%s' behind a reduction over the grid and others in front of it, inside a loop: that is not lowered by this version", reader->label, part->stage->label);
+  }
+  return true;
+}
+
 // The stages of the next launch: those that are for it, and what they need that is no value of the grid. `in_next`: the pieces are combined there, under
 // the guards and with the initial value of the reduction.
 static bool *needed_next(struct cut *c, const struct part *parts, uint32_t count, bool in_next) {
@@ -571,6 +599,7 @@ bool pass_cut(struct pass_context *context, struct ir_kernel *kernel, struct ir_
   enum combine_form form = COMBINE_AUTO;
   uint32_t mask = plan_parts(parts, count, &form);
   if (!mask) return true;
+  if (!place_fills(&c, parts, count)) return false;
   struct list before = {0}, behind = {0}, finals = {0}, next = {0}, values = {0}, stores = {0};
   bool has_next = false, in_next = form == COMBINE_SECOND_KERNEL;
   bool *needed = needed_next(&c, parts, count, in_next);

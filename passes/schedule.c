@@ -378,6 +378,8 @@ static bool names_differ(struct scheduler *s, const struct ir_directive *directi
   return true;
 }
 
+static bool is_fill(const struct ir_stage *stage) { return stage->kind == STAGE_STORE && stage->mem->space != SPACE_GLOBAL; }
+
 static bool apply_fuse(struct scheduler *s, const struct ir_directive *directive) {
   struct arena *arena = s->arena;
   uint32_t count = directive->axes.count;
@@ -414,6 +416,15 @@ static bool apply_fuse(struct scheduler *s, const struct ir_directive *directive
       return false;
     }
     found = true;
+    for (uint32_t n = 0; n < s->entry->stages.count; n++) { // a copy is filled and read in the loops around it: these stay those of both
+      const struct ir_stage *other = s->entry->stages.at[n];
+      uint32_t common = 0;
+      for (uint32_t i = 0; i < count; i++) common += place_of(other, parts[i]) != UINT32_MAX;
+      if (!common || common == count || (!is_fill(first) && !is_fill(other))) continue;
+      diag_error(s->diag, ERROR_DIRECTIVE, directive->range, "stages '%s' and '%s' share some of these axes and not all, and one fills what is copied or kept", first->label, other->label);
+      note_legal(s, "");
+      return false;
+    }
     struct ir_expr *extent = ir_int(arena, TYPE_INDEX, 1);
     for (uint32_t i = 0; i < count; i++) extent = ir_binary(arena, OP_MUL, extent, parts[i]->extent);
     struct ir_axis *fused = new_axis(s, directive->names.at[0], extent, directive->range);
