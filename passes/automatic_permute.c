@@ -892,14 +892,14 @@ bool automatic_permute(struct automatic *a) {
   bool is_moved = p.fast_in && p.fast_in != p.fast_out && permute_copies(&p, copies), is_kept = p.fast_in == p.fast_out, is_known = true;
   for (int g = 0; g < p.group_count; g++) is_known &= p.groups[g].count >= 0;
   if (is_known && is_moved && takes(a, "lines") && (a->forced || !fits_tiles(&p))) write_lines(&p);
-  if (is_known && is_moved && a->forced && takes(a, "lines")) write_lines_of_words(&p);
+  if (is_known && is_moved && takes(a, "lines") && (a->forced || !fits_tiles(&p))) write_lines_of_words(&p);
+  if (is_known && is_kept && takes(a, "units") && (a->forced || !fits_runs(&p))) write_units_in_words(&p);
   if (is_known && p.fast_in && !p.view.is_closed && takes(a, "pack") && (a->forced || !(is_moved ? fits_tiles(&p) : fits_runs(&p)))) permute_pack(&p);
   if (!is_known && p.fast_in && !a->forced && a->context->options->is_at_launch && (is_moved || is_kept)) write_exact(&p, is_moved);
   if (is_moved && takes(a, "tile")) write_tiles(&p, SMALLEST_SIDE);
   bool is_gathered = type_bytes(p.load->mem->type) >= 4 && p.fast_in && p.fast_in->count >= 0 && p.fast_out->count >= 0 && p.fast_in->count * p.fast_out->count <= 64;
   if (is_moved && !p.view.is_closed && takes(a, "whole") && (a->forced || !is_gathered)) write_whole(&p); // words of small matrices come from the cache as fast
   if (is_moved && !p.view.is_closed && takes(a, "places")) write_places(&p, SMALLEST_SIDE);
-  if (is_kept && is_known && a->forced && takes(a, "units")) write_units_in_words(&p);
   if (is_kept && !p.view.is_closed && takes(a, "units")) write_units(&p);
   if (is_kept && !p.view.is_closed && takes(a, "runs")) write_runs(&p);
   if (!p.view.is_closed && takes(a, "gather")) write_gather(&p);

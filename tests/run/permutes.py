@@ -49,6 +49,10 @@ CHOSEN = [([1, 0], [64, 128], 'f32', 'tile'), ([1, 0], [128, 256], 'f16', 'tile'
 # rows of odd lengths: blocks of whole lines, where the output begins on 16 bytes
 LINES = [([0, 2, 1], [3, 127, 129], 'f32')]
 
+# rows of odd lengths and short runs of bytes and halves: words that begin on multiples in memory
+WORDS = [([0, 2, 1], [16, 127, 129], 'u8', 'lines'), ([0, 2, 1], [8, 127, 129], 'f16', 'lines'), ([0, 2, 1], [48, 33, 47], 'u8', 'lines'), ([1, 0, 2], [601, 32, 3], 'u8', 'units_words'),
+         ([1, 0, 2], [401, 32, 3], 'f16', 'units_words'), ([1, 0, 2], [150, 64, 3], 'f32', 'units_words'), ([1, 0, 2], [333, 32, 5], 'u8', 'units_words')]
+
 # Boxes through shared memory: kept and moved short axes, odd matrices, tiles that hang over, words of several rows; (permutation, shape, type).
 PACKED = [([5, 1, 2, 4, 0, 3], [9, 2, 3, 24, 6, 16], 'f32'), ([2, 5, 4, 0, 3, 1], [3, 26, 4, 23, 13, 6], 'u8'), ([3, 0, 1, 2, 4], [8, 3, 4, 21, 49], 'u8'),
           ([0, 2, 1], [9, 127, 129], 'u8'), ([0, 2, 1], [5, 127, 129], 'f16'), ([0, 2, 1], [3, 127, 129], 'f32'), ([0, 2, 1], [4003, 3, 8], 'u8'),
@@ -92,6 +96,7 @@ def main():
     random_ = random.Random(20)
     cases = [(*sample(random_, pick), None) for pick in range(int(os.environ.get('RED_PERMUTES', '36')))]
     cases += [(perm, shape, type_, [0, 0], False, is_fixed, wanted) for perm, shape, type_, wanted in CHOSEN for is_fixed in (True, False)]
+    cases += [(perm, shape, type_, [0, 0], False, True, wanted) for perm, shape, type_, wanted in WORDS]
     cases += [(perm, shape, type_, offsets, False, True, 'lines' if (perm, shape, type_) in LINES and not offsets[1] else 'pack') for perm, shape, type_ in PACKED for offsets in ([0, 0], [1, 0], [0, 1])]
     cases += [([1, 0], [64, 128], 'f32', [1, 0], False, False, 'places'), ([1, 0], [64, 128], 'f32', [0, 0], True, False, 'tile'),
               ([3, 0, 2, 1], [32, 1, 8, 64], 'f32', [0, 0], False, True, 'tile')]  # axes of one iteration hide that it is a transpose
