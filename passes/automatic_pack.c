@@ -349,9 +349,7 @@ static double instructions_of(const struct walk *w, const struct box *box, const
 static double cost_of_walks(const struct walk *in, const struct walk *out, const struct box *box, const struct layout *l, int64_t bytes) {
   double passes = l->wavefronts + 1 / (double)in->vector + 1 / (double)out->vector;
   double instructions = instructions_of(in, box, l, bytes) + instructions_of(out, box, l, bytes);
-  // narrow loads leave little in flight: bytes one by one reach half of what words do, whatever else they cost
-  double narrow = 0.8 / (double)(in->vector * bytes);
-  return passes / (3.6 * (double)bytes) + instructions / (14.5 * (double)bytes) + narrow;
+  return passes / (3.6 * (double)bytes) + instructions / (14.5 * (double)bytes);
 }
 
 static void try_layout(const struct pack *k, const struct box *box, const struct walk *in, const struct walk *out, struct layout l, struct layout *best) {

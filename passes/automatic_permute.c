@@ -892,8 +892,8 @@ bool automatic_permute(struct automatic *a) {
   bool is_moved = p.fast_in && p.fast_in != p.fast_out && permute_copies(&p, copies), is_kept = p.fast_in == p.fast_out, is_known = true;
   for (int g = 0; g < p.group_count; g++) is_known &= p.groups[g].count >= 0;
   if (is_known && is_moved && takes(a, "lines") && (a->forced || !fits_tiles(&p))) write_lines(&p);
-  if (is_known && is_moved && takes(a, "lines") && (a->forced || !fits_tiles(&p))) write_lines_of_words(&p);
-  if (is_known && is_kept && takes(a, "units") && (a->forced || !fits_runs(&p))) write_units_in_words(&p);
+  if (is_known && is_moved && takes(a, "lines") && a->forced) write_lines_of_words(&p);
+  if (is_known && is_kept && takes(a, "units") && a->forced) write_units_in_words(&p);
   if (is_known && p.fast_in && !p.view.is_closed && takes(a, "pack") && (a->forced || !(is_moved ? fits_tiles(&p) : fits_runs(&p)))) permute_pack(&p);
   if (!is_known && p.fast_in && !a->forced && a->context->options->is_at_launch && (is_moved || is_kept)) write_exact(&p, is_moved);
   if (is_moved && takes(a, "tile")) write_tiles(&p, SMALLEST_SIDE);

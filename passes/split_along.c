@@ -51,6 +51,10 @@ struct poly schedule_offset(struct arena *arena, struct facts *facts, const stru
   return offset;
 }
 
+static void find_read(struct ir_expr *e, void *state) {
+  if (e->op == OP_LOAD || e->op == OP_LOAD_FLAT || (e->op == OP_VAR && (e->var->kind == VAR_VALUE || e->var->kind == VAR_MUTABLE))) *(bool *)state = true;
+}
+
 struct ir_expr *schedule_start(struct arena *arena, struct facts *facts, const struct ir_stage *stage, const struct list *axes, const struct ir_mem *mem, struct ir_expr *const *indices,
                                struct ir_expr *factor) {
   struct poly rest = poly_constant(facts, 0);
@@ -63,6 +67,9 @@ struct ir_expr *schedule_start(struct arena *arena, struct facts *facts, const s
     if (!factor || !expr || !prove_divides(facts, factor, expr)) rest = poly_add(facts, rest, term);
   }
   struct ir_expr *start = offset.is_valid ? poly_to_expr(facts, rest) : NULL;
+  bool reads = false;
+  if (start) ir_visit_expr(start, find_read, &reads);
+  if (reads) return NULL; // known where it is read alone
   return start ? schedule_index(arena, start) : NULL;
 }
 

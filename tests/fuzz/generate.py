@@ -680,7 +680,8 @@ class Case:
         elif action in ("shared", "async") and self.used_tensors(False):
             swizzle = r.choice(["", "", " pad 1", f" pad 3 along {r.choice(axes).name}", " swizzle 2,0,3", " swizzle 5,0,5"])
             asynchronous = " by cp_async" if "async" in self.features and self.more.random() < 0.5 else ""
-            put(f"stage {r.choice(self.used_tensors(self.more.random() < 0.05))} at {r.choice(axes).name} in shared{swizzle}{asynchronous};")
+            along = self.more.choice([" along 4", " along 16", " along 8 pad 1"]) if self.more.random() < 0.15 else ""
+            put(f"stage {r.choice(self.used_tensors(self.more.random() < 0.05))} at {r.choice(axes).name} in shared{along or swizzle}{asynchronous};")
         elif action == "combine" and (self.over_grid or self.more.random() < 0.1):
             put(f"combine {self.more.choice(self.over_grid or [a.name])} by {r.choice(['last_block', 'flag', 'second_kernel', 'atomic'])};")
             stages = sorted(set(re.findall(r"let (\w+) = \w+\(", " ".join(line for group in self.groups for line in group.lines))))

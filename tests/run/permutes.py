@@ -49,9 +49,9 @@ CHOSEN = [([1, 0], [64, 128], 'f32', 'tile'), ([1, 0], [128, 256], 'f16', 'tile'
 # rows of odd lengths: blocks of whole lines, where the output begins on 16 bytes
 LINES = [([0, 2, 1], [3, 127, 129], 'f32')]
 
-# rows of odd lengths and short runs of bytes and halves: words that begin on multiples in memory
-WORDS = [([0, 2, 1], [16, 127, 129], 'u8', 'lines'), ([0, 2, 1], [8, 127, 129], 'f16', 'lines'), ([0, 2, 1], [48, 33, 47], 'u8', 'lines'), ([1, 0, 2], [601, 32, 3], 'u8', 'units_words'),
-         ([1, 0, 2], [401, 32, 3], 'f16', 'units_words'), ([1, 0, 2], [150, 64, 3], 'f32', 'units_words'), ([1, 0, 2], [333, 32, 5], 'u8', 'units_words')]
+# Where the class is asked for: rows of odd lengths and short runs, words that begin on multiples in memory; class:schedule.
+WORDS = [([0, 2, 1], [16, 127, 129], 'u8', 'lines:lines'), ([0, 2, 1], [8, 127, 129], 'f16', 'lines:lines'), ([0, 2, 1], [48, 33, 47], 'u8', 'lines:lines'), ([1, 0, 2], [601, 32, 3], 'u8', 'units:units_words'),
+         ([1, 0, 2], [401, 32, 3], 'f16', 'units:units_words'), ([1, 0, 2], [150, 64, 3], 'f32', 'units:units_words'), ([1, 0, 2], [333, 32, 5], 'u8', 'units:units_words')]
 
 # Boxes through shared memory: kept and moved short axes, odd matrices, tiles that hang over, words of several rows; (permutation, shape, type).
 PACKED = [([5, 1, 2, 4, 0, 3], [9, 2, 3, 24, 6, 16], 'f32'), ([2, 5, 4, 0, 3, 1], [3, 26, 4, 23, 13, 6], 'u8'), ([3, 0, 1, 2, 4], [8, 3, 4, 21, 49], 'u8'),
@@ -67,6 +67,9 @@ def run(case):
         with open(path, 'w', encoding='utf-8') as f:
             f.write(program(perm, is_strided))
         args = [REDC, 'run', path, '-D', f'T={type_}', '--check', '--device=sim', '--jobs=1', '--stats']
+        if wanted and ':' in wanted:
+            forced, wanted = wanted.split(':')
+            args.append(f'--class={forced}')
         for d, extent in enumerate(shape):
             args += ['-D' if is_fixed else '--size', f'n{d}={extent}']
         where = [f'offset:{offsets[0]}'] if offsets[0] else []
