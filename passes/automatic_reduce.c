@@ -261,11 +261,12 @@ static bool are_runs(struct chooser *c) {
 }
 
 // Rows of an odd number of elements, which loads of 16 bytes do not fit, that come from memory: copies of 16 bytes fit their run. Without the hint that only
-// sizes known here allow it gains nothing. An H200, 2^20 rows of 33 f32: 33.6 us, as reading takes; 35.2 with 8 lanes a row of 5 loads; 35.2 without the hint;
-// of 11: 14.3, and 14.2 with lanes.
+// sizes known here allow it gains nothing. An H200, 2^20 rows, staged and with lanes, in parts of the time that reading takes: f32, 25 elements 0.99 and 0.88, 27
+// 0.99 and 0.91, 31 1.00 and 0.94, 33 1.00 and 0.95, 37 0.99 and 0.99, 41 0.99 and 0.99, 49 1.00 and 0.83, 57 1.00 and 0.92, 65 1.00 and 0.97, but 21 0.98 and 1.00,
+// 75 0.99 and 1.00; f16, 33 0.97 and 0.64, 65 0.95 and 0.59, 127 0.97 and 0.82.
 static bool wants_staged(struct chooser *c) {
-  enum { LEAST = 33, MOST = 39 };
-  if (c->view.a->context->options->batch_invariant || c->vector > 1 || c->length < LEAST || c->length > MOST || !choose_cache(c, HINT_MOST_ROWS)) return false;
+  int64_t least = c->bytes == 4 ? 23 : 33, most = c->bytes == 4 ? 73 : c->bytes < 4 ? 127 : 39;
+  if (c->view.a->context->options->batch_invariant || c->vector > 1 || c->length < least || c->length > most || !choose_cache(c, HINT_MOST_ROWS)) return false;
   return c->rows * c->length * c->bytes % LINE == 0 && are_runs(c);
 }
 
