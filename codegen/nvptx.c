@@ -194,22 +194,37 @@ static bool optimize(struct nvptx *cg, LLVMTargetMachineRef machine) {
   return !cg->failed;
 }
 
+static bool begins(const char *line, const char *word) { return strncmp(line, word, strlen(word)) == 0; }
+
 // Whether the line is a .loc of line 0: LLVM writes one in front of an instruction that it made of two with different places.
 static bool is_lost_place(const char *line) {
   static const char word[] = "\t.loc\t";
-  if (strncmp(line, word, sizeof word - 1) != 0) return false;
+  if (!begins(line, word)) return false;
   line += sizeof word - 1;
   line += strspn(line, "0123456789");
   return line[0] == ' ' && line[1] == '0' && line[2] == ' ';
 }
 
+// Whether ptxas would drop a negation: ptxas 13.0 for sm_90 joins two min.s16 or max.s16 to one VIMNMX3.S16x2, and forgets a neg.s16 of its second operand.
+static bool loses_negations(const char *ptx) { return strstr(ptx, "\tneg.s16") && (strstr(ptx, "\tmin.s16") || strstr(ptx, "\tmax.s16")); }
+
+// The line `neg.s16 R, A;` as not and add, which ptxas keeps.
+static void append_negation(struct text *out, const char *line) {
+  const char *result = line + strcspn(line, "%"), *operand = result + strcspn(result, ",");
+  int length = (int)(operand - result);
+  text_printf(out, "\tnot.b16 \t%.*s%.*s;\n\tadd.s16 \t%.*s, %.*s, 1;\n", length, result, (int)strcspn(operand, ";"), operand, length, result, length, result);
+}
+
 // Copies the text. An instruction without a place of its own keeps that of the one before it.
 static void append_ptx(struct text *out, const char *ptx, size_t length) {
   const char *end = ptx + length, *from = ptx;
+  bool is_losing = loses_negations(ptx);
   for (const char *line = ptx; line < end;) {
     const char *newline = memchr(line, '\n', (size_t)(end - line)), *next = newline ? newline + 1 : end;
-    if (*line == '\t' && line[1] == '.' && line[2] == 'l' && is_lost_place(line)) {
+    bool is_negation = is_losing && begins(line, "\tneg.s16"), is_left_out = *line == '\t' && line[1] == '.' && line[2] == 'l' && is_lost_place(line);
+    if (is_negation || is_left_out) {
       text_append(out, from, (size_t)(line - from));
+      if (is_negation) append_negation(out, line);
       from = next;
     }
     line = next;
