@@ -350,7 +350,7 @@ static double cost_of_walks(const struct walk *in, const struct walk *out, const
   double passes = l->wavefronts + 1 / (double)in->vector + 1 / (double)out->vector;
   double instructions = instructions_of(in, box, l, bytes) + instructions_of(out, box, l, bytes);
   // Bytes read one by one leave little in flight. An H200, u8 [92, 96, 97, 98] to (3, 2, 0, 1): 98 us with bytes, 60 with words, in which instructions cost more.
-  double narrow = bytes == 1 ? 0.8 / (double)in->vector : 0;
+  double narrow = bytes * in->vector == 1 ? 0.8 : 0;
   return passes / (3.6 * (double)bytes) + instructions / (14.5 * (double)bytes) + narrow;
 }
 

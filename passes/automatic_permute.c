@@ -6,12 +6,11 @@
 //   tile    the fastest axis of the input, J, is not that of the output, I: tiles of I by J go through shared memory. A thread reads 16 bytes along J
 //           of as many neighbours along I as make a word, transposes them in registers and writes words; then it reads 16 bytes along I.
 //           Words lie [j][i], and 16-byte pieces of a row are permuted by j's place among 16-byte pieces: no bank conflicts on either side.
-//   lines   matrices with rows of odd lengths: blocks of whole rows of the output that are whole lines of 128 bytes
-//   whole   small matrices behind a batch: staged as they lie, whole, for extents and addresses of any kind
-//   units   the fastest axis stays and is short: tiles of such runs through shared memory
 //   places  the same as tiles with accesses of one element, for extents or addresses that are no multiples of 16 bytes
 //   runs    the fastest axis stays: runs of 16-byte pieces, in blocks that take neighbours in the order of the input and of the output
 //   gather  small fast axes: 16 bytes written at a time, read element by element through the cache
+//
+// and the classes of automatic_whole.c and automatic_pack.c.
 //
 // Numbers below were measured on an H200 with hand-written kernels: tiles of 128 bytes and more on either side, 16 or 32 KiB a block, 256 threads,
 // everything of a thread in flight; output rows fastest among blocks, and an axis that is slower than these on no side faster still.
@@ -21,7 +20,7 @@
 #include "passes/stage.h"
 #include "runtime/plan.h"
 
-enum { THREADS = 256, LANES = 8, SMALLEST_SIDE = 24, LONGER_SIDE_BYTES = 16 * 1024 };
+enum { LANES = 8, LONGER_SIDE_BYTES = 16 * 1024 };
 
 // --- Merging ------------------------------------------------------------------------------------------------------
 
@@ -125,21 +124,21 @@ static void find_load(struct permute *p) {
 
 static void add_condition(struct when *w, const char *condition) { w->text = w->text ? arena_printf(w->p->arena, "%s && %s", w->text, condition) : condition; }
 
-static void refuse(struct when *w, const char *why) {
+void permute_refuse(struct when *w, const char *why) {
   if (!w->refusal) w->refusal = why;
 }
 
-static void need_multiple(struct when *w, const struct group *group, int64_t factor) {
+void permute_need_multiple(struct when *w, const struct group *group, int64_t factor) {
   if (factor == 1) return;
   if (group->count >= 0 && group->count % factor)
-    refuse(w, arena_printf(w->p->arena, "%lld iterations of (%s) are no multiple of %lld", (long long)group->count, view_names(&w->p->view, &group->axes), (long long)factor));
+    permute_refuse(w, arena_printf(w->p->arena, "%lld iterations of (%s) are no multiple of %lld", (long long)group->count, view_names(&w->p->view, &group->axes), (long long)factor));
   if (group->count < 0)
     add_condition(w, arena_printf(w->p->arena, "%s%s%s %% %lld == 0", group->axes.count > 1 ? "(" : "", group->extent, group->axes.count > 1 ? ")" : "", (long long)factor));
 }
 
-static void need_least(struct when *w, const struct group *group, int64_t least) {
+void permute_need_least(struct when *w, const struct group *group, int64_t least) {
   if (group->count >= 0 && group->count < least)
-    refuse(w, arena_printf(w->p->arena, "(%s) has %lld iterations, fewer than %lld", view_names(&w->p->view, &group->axes), (long long)group->count, (long long)least));
+    permute_refuse(w, arena_printf(w->p->arena, "(%s) has %lld iterations, fewer than %lld", view_names(&w->p->view, &group->axes), (long long)group->count, (long long)least));
   if (group->count < 0)
     add_condition(w, arena_printf(w->p->arena, "%s >= %lld", group->extent, (long long)least));
 }
@@ -153,7 +152,7 @@ void permute_need_alignment(struct when *w, const struct ir_mem *mem, uint32_t e
     const struct ir_expr *stride = mem->strides.at[d];
     if (ir_const_is(stride, 1) || (!mem->is_strided && !ir_is_const(stride))) continue; // a product of extents
     if (ir_is_const(stride) && mem->is_strided && stride->integer % elements)
-      refuse(w, arena_printf(w->p->arena, "stride %lld of '%s' is no multiple of %u", (long long)stride->integer, mem->label, elements));
+      permute_refuse(w, arena_printf(w->p->arena, "stride %lld of '%s' is no multiple of %u", (long long)stride->integer, mem->label, elements));
     if (!ir_is_const(stride))
       add_condition(w, arena_printf(w->p->arena, "stride(%s, %u) %% %u == 0", mem->label, d, elements));
   }
@@ -220,7 +219,7 @@ void permute_write_groups(struct permute *p) {
 
 const char *permute_join(struct permute *p, const char *list, const char *name) { return list ? arena_printf(p->arena, "%s, %s", list, name) : name; }
 
-static bool is_at_most(const struct permute *p, const struct view_access *access, const struct group *a, const struct group *b) {
+bool permute_is_at_most(const struct permute *p, const struct view_access *access, const struct group *a, const struct group *b) {
   struct facts *facts = &access->stage->facts;
   struct poly x = permute_stride(p, access, a), y = permute_stride(p, access, b);
   return x.is_valid && y.is_valid && prove_nonnegative(facts, poly_sub(facts, y, x));
@@ -232,7 +231,7 @@ static void sort_batch(struct permute *p, const struct group *rows_in, const str
   for (int g = 0; g < p->group_count; g++) {
     const struct group *group = &p->groups[g];
     if (group == rows_in || group == rows_out) continue;
-    bool is_inside = is_at_most(p, p->load, group, rows_in) && is_at_most(p, p->store, group, rows_out);
+    bool is_inside = permute_is_at_most(p, p->load, group, rows_in) && permute_is_at_most(p, p->store, group, rows_out);
     if (is_inside) *inside = permute_join(p, *inside, group->name);
     else *outside = permute_join(p, *outside, group->name);
   }
@@ -305,7 +304,7 @@ static void write_tile(struct permute *p, struct tile *t) {
 }
 
 // `count` iterations of one thread each, of the axis, among the block's threads.
-static void write_threads(struct permute *p, const char *axis, int64_t count) {
+void permute_write_threads(struct permute *p, const char *axis, int64_t count) {
   int64_t threads = count < THREADS ? count : THREADS;
   if (count == threads) {
     text_printf(p->out, "  bind %s -> thread.x;\n", axis);
@@ -327,7 +326,7 @@ static void write_output(struct permute *p, const struct tile *t) {
     text_puts(p->out, "  ");
   }
   text_printf(p->out, "fuse %s.%s, %s.%s -> %s;\n", stage, t->ji, stage, part, all);
-  write_threads(p, all, count);
+  permute_write_threads(p, all, count);
   if (vector) text_printf(p->out, "  vectorize %s;\n", vector);
 }
 
@@ -351,7 +350,7 @@ static void write_fill(struct permute *p, const struct tile *t, const char *copy
     text_printf(p->out, "  split %s.%s by %d -> %s, %s;  reorder %s, %s.%s, %s%s;  fuse %s, %s.%s, %s -> %s;\n", copy, part, LANES, far, near, far, copy, row, near, inner, far, copy, row, near, all);
   else
     text_printf(p->out, "  reorder %s.%s, %s.%s%s;  fuse %s.%s, %s.%s -> %s;\n", copy, row, copy, part, inner, copy, row, copy, part, all);
-  write_threads(p, all, rows * columns);
+  permute_write_threads(p, all, rows * columns);
   if (unit || vector) text_printf(p->out, "  vectorize %s%s%s;\n", unit ? unit : "", unit && vector ? ", " : "", vector ? vector : "");
 }
 
@@ -359,11 +358,11 @@ static bool try_tile(struct permute *p, struct tile t) {
   const struct ir_mem *out = p->store->mem, *copies[MOST_COPIES];
   struct when when = {.p = p};
   int count = permute_copies(p, copies);
-  if ((t.vector_in == 1 && type_bytes(p->load->mem->type) < VECTOR) || (t.vector_out == 1 && type_bytes(out->type) < VECTOR)) refuse(&when, "rows are odd numbers of elements");
-  need_multiple(&when, p->fast_out, t.vector_out > t.unit ? t.vector_out : t.unit);
-  need_multiple(&when, p->fast_in, t.vector_in);
-  need_least(&when, p->fast_out, t.least_i);
-  need_least(&when, p->fast_in, t.least_j);
+  if ((t.vector_in == 1 && type_bytes(p->load->mem->type) < VECTOR) || (t.vector_out == 1 && type_bytes(out->type) < VECTOR)) permute_refuse(&when, "rows are odd numbers of elements");
+  permute_need_multiple(&when, p->fast_out, t.vector_out > t.unit ? t.vector_out : t.unit);
+  permute_need_multiple(&when, p->fast_in, t.vector_in);
+  permute_need_least(&when, p->fast_out, t.least_i);
+  permute_need_least(&when, p->fast_in, t.least_j);
   if (t.only) add_condition(&when, t.only);
   for (int k = 0; k < count; k++) permute_need_alignment(&when, copies[k], t.vector_in);
   permute_need_alignment(&when, out, t.vector_out);
@@ -433,8 +432,8 @@ static void write_places(struct permute *p, int64_t smallest) {
   if (in == 8) t.j = 32;
   struct when when = {.p = p};
   int count = permute_copies(p, copies);
-  need_least(&when, p->fast_out, smallest);
-  need_least(&when, p->fast_in, smallest);
+  permute_need_least(&when, p->fast_out, smallest);
+  permute_need_least(&when, p->fast_in, smallest);
   const char *reason = arena_printf(p->arena, "%s, the fastest axis moves, and rows are not known to be made of 16-byte pieces: tiles of %lld by %lld, an element at a time", permute_describe(p),
                                     (long long)t.i, (long long)t.j);
   if (!permute_begin(p, t.name, &when, reason)) return;
@@ -444,7 +443,7 @@ static void write_places(struct permute *p, int64_t smallest) {
   for (int k = 0; k < count; k++) {
     const char *copy = permute_copy_name(p, k), *all = permute_fresh(p, arena_printf(p->arena, "%s_fill", copy));
     text_printf(p->out, "  reorder %s.%s, %s.%s;  fuse %s.%s, %s.%s -> %s;\n", copy, t.ii, copy, t.ji, copy, t.ii, copy, t.ji, all);
-    write_threads(p, all, t.i * t.j);
+    permute_write_threads(p, all, t.i * t.j);
   }
   write_output(p, &t);
   permute_end(p);
@@ -459,12 +458,12 @@ static void try_runs(struct permute *p, const char *name, uint32_t vector, int64
   for (int g = 0; g < p->group_count; g++) {
     struct group *group = &p->groups[g];
     if (group == run) continue;
-    if (!near_out || is_at_most(p, p->store, group, near_out)) near_out = group;
-    if (!near_in || is_at_most(p, p->load, group, near_in)) near_in = group;
+    if (!near_out || permute_is_at_most(p, p->store, group, near_out)) near_out = group;
+    if (!near_in || permute_is_at_most(p, p->load, group, near_in)) near_in = group;
   }
   if (!near_out || !near_in) return;
-  need_multiple(&when, run, vector);
-  need_least(&when, run, least);
+  permute_need_multiple(&when, run, vector);
+  permute_need_least(&when, run, least);
   for (uint32_t i = 0; i < p->view.accesses.count; i++) {
     struct view_access *access = p->view.accesses.at[i];
     if (view_is_unit(&p->view, access, last_axis(run))) permute_need_alignment(&when, access->mem, vector);
@@ -506,7 +505,7 @@ static void try_runs(struct permute *p, const char *name, uint32_t vector, int64
   if (strchr(blocks, ',')) text_printf(p->out, "  fuse %s -> %s;  bind %s -> block.x;\n", blocks, block, block);
   else text_printf(p->out, "  bind %s -> block.x;\n", blocks);
   text_printf(p->out, "  fuse %s, %s -> %s;\n", rows_text, lane, threads);
-  write_threads(p, threads, count);
+  permute_write_threads(p, threads, count);
   if (element) text_printf(p->out, "  vectorize %s;\n", element);
   permute_end(p);
 }
@@ -531,271 +530,6 @@ static void write_runs(struct permute *p) {
   try_runs(p, "runs_short", 1, 4, 1);
 }
 
-// Whether the output is written without gaps: each group moves it by all that lies inside.
-static bool is_dense_output(struct permute *p) {
-  int64_t inside = 1, stride;
-  for (int g = p->group_count; g-- > 0;) {
-    if (p->groups[g].count < 0 || !poly_is_constant(permute_stride(p, p->store, &p->groups[g]), &stride) || stride != inside) return false;
-    inside *= p->groups[g].count;
-  }
-  return true;
-}
-
-// --- whole ----------------------------------------------------------------------------------------------------------
-
-const char *permute_stage_name(const struct permute *p) { return list_at(&p->a->entry->stages, struct ir_stage, 0)->label; }
-
-int64_t permute_shared_limit(const struct permute *p) {
-  const struct target *target = p->a->context->options->target;
-  return target ? target->shared_limit : 48 * 1024;
-}
-
-// Whether the two last groups of the output are a matrix that lies whole in the input too, behind a batch of one axis.
-static bool is_matrix_of_batch(struct permute *p, struct group **batch) {
-  if (p->group_count != 3) return false;
-  *batch = &p->groups[0];
-  struct group *rows = &p->groups[1], *columns = &p->groups[2];
-  const struct view_access *accesses[2] = {p->load, p->store};
-  if (rows->count < 0 || columns->count < 0 || p->fast_out != columns || p->fast_in != rows) return false;
-  for (int k = 0; k < 2; k++) {
-    int64_t outer, inner;
-    if (!poly_is_constant(permute_stride(p, accesses[k], *batch), &outer) || outer != rows->count * columns->count) return false;
-    if (!poly_is_constant(permute_stride(p, accesses[k], k ? rows : columns), &inner) || inner != (k ? columns : rows)->count) return false;
-  }
-  return true;
-}
-
-// As many matrices as make a good block, each whole: read and written as they lie, 16 bytes at a time where alignment is known, else by elements.
-// Lanes that read neighbours of a column meet in a bank only as the odd part of the row's length says.
-static void try_whole(struct permute *p, const char *name, bool is_wide) {
-  enum { LEAST = 4096, MOST_BYTES = 96 * 1024, WIDE = 512, MANY = 32 };
-  struct group *batch, *rows = p->fast_in, *columns = p->fast_out; // of the output
-  const struct ir_mem *copies[MOST_COPIES];
-  if (!is_matrix_of_batch(p, &batch) || permute_copies(p, copies) != 1) return;
-  int64_t size = rows->count * columns->count, in = type_bytes(p->load->mem->type), out = type_bytes(p->store->mem->type), most = permute_shared_limit(p) < MOST_BYTES ? permute_shared_limit(p) : MOST_BYTES;
-  int64_t each = size < LEAST ? LEAST / size : 1;
-  if (size > most / in) return;
-  int64_t vector_in = is_wide ? VECTOR / in : 1, vector_out = is_wide ? VECTOR / out : 1, widest = vector_in > vector_out ? vector_in : vector_out;
-  struct when when = {.p = p};
-  while (each > 1 && is_wide && size * each % widest) each--;
-  if (size * each % widest) refuse(&when, arena_printf(p->arena, "%lld elements are no multiple of %lld", (long long)(size * each), (long long)widest));
-  if (is_wide) need_multiple(&when, batch, each); // else the last block would end inside a vector
-  permute_need_alignment(&when, copies[0], (uint32_t)vector_in);
-  permute_need_alignment(&when, p->store->mem, (uint32_t)vector_out);
-  const char *reason = arena_printf(p->arena, "%s, whole matrices of %lld by %lld, %lld a block: read and written as they lie, %lld bytes at a time in and %lld out", permute_describe(p), (long long)columns->count,
-                                    (long long)rows->count, (long long)each, (long long)(vector_in * in), (long long)(vector_out * out));
-  if (!permute_begin(p, name, &when, reason)) return;
-  permute_write_groups(p);
-  const char *block = batch->name, *one = NULL, *copy = permute_copy_name(p, 0), *fill = permute_fresh(p, arena_printf(p->arena, "%s_fill", copy)), *all = permute_fresh(p, "out");
-  if (each > 1) {
-    block = permute_piece(p, batch, "_block"), one = permute_piece(p, batch, "_in");
-    text_printf(p->out, "  split %s by %lld -> %s, %s;\n", batch->name, (long long)each, block, one);
-  }
-  text_printf(p->out, "  reorder %s, %s%s%s, %s;\n  bind %s -> block.x;\n  stage %s at %s in shared as %s;\n", block, one ? one : "", one ? ", " : "", columns->name, rows->name, block,
-              copies[0]->label, block, copy);
-  for (int k = 0; k < 2; k++) {
-    const char *stage = k ? permute_stage_name(p) : copy, *flat = k ? all : fill, *part = flat, *vector = NULL;
-    int64_t width = k ? vector_out : vector_in, count = size * each / width, threads = count < WIDE ? (count + 31) / 32 * 32 : WIDE;
-    if (k) text_printf(p->out, "  reorder %s.%s, %s.%s;\n", stage, rows->name, stage, columns->name);
-    text_printf(p->out, "  fuse ");
-    if (one) text_printf(p->out, "%s.%s, ", stage, one);
-    text_printf(p->out, "%s.%s, %s.%s -> %s;", stage, k ? rows->name : columns->name, stage, k ? columns->name : rows->name, flat);
-    if (width > 1) {
-      part = permute_fresh(p, arena_printf(p->arena, "%s_part", flat)), vector = permute_fresh(p, arena_printf(p->arena, "%s_vector", flat));
-      text_printf(p->out, "  split %s by %lld -> %s, %s;", flat, (long long)width, part, vector);
-    }
-    const char *more = permute_fresh(p, arena_printf(p->arena, "%s_more", flat)), *thread = permute_fresh(p, arena_printf(p->arena, "%s_thread", flat));
-    text_printf(p->out, "  split %s by %lld -> %s, %s;  bind %s -> thread.x;  unroll %s%s;\n", part, (long long)threads, more, thread, thread, more, count > threads * MANY ? " by 16" : "");
-    if (vector) text_printf(p->out, "  vectorize %s;\n", vector);
-  }
-  permute_end(p);
-}
-
-static void write_whole(struct permute *p) {
-  try_whole(p, "whole", true);
-  if (!p->view.is_closed) try_whole(p, "whole_unaligned", false);
-}
-
-// --- lines ----------------------------------------------------------------------------------------------------------
-
-// Matrices of any size behind any batch: blocks of whole rows of the output, so many that a block is whole lines of 128 bytes, wherever its matrices begin
-// and end. They lie in shared memory as they do in the output, and are written as they lie; rows of odd lengths are read there without conflicts.
-static void write_lines(struct permute *p) {
-  enum { LINE = 128, MOST_BYTES = 36 * 1024, MOST_ROWS = 64, MANY = 32 };
-  struct group *columns = p->fast_out, *rows = p->fast_in; // of the output
-  const struct ir_mem *copies[MOST_COPIES];
-  int64_t in = type_bytes(p->load->mem->type), out = type_bytes(p->store->mem->type), count = 0;
-  if (p->group_count < 2 || columns != &p->groups[p->group_count - 1] || rows != &p->groups[p->group_count - 2] || columns->count < SMALLEST_SIDE || rows->count < SMALLEST_SIDE) return;
-  if (in < WORD || in >= VECTOR || in != out || columns->count % 2 == 0 || permute_copies(p, copies) != 1 || !is_dense_output(p)) return;
-  for (int64_t n = MOST_ROWS; n * in >= LINE && !count; n /= 2)
-    if (columns->count * n * in <= MOST_BYTES) count = n;
-  if (!count) return;
-  int64_t elements = count * columns->count, vector = VECTOR / out, lanes = THREADS / count, steps = elements / vector;
-  struct when when = {.p = p};
-  permute_need_alignment(&when, p->store->mem, (uint32_t)vector);
-  const char *reason = arena_printf(p->arena, "%s, blocks of %lld whole rows of the output, which are %lld lines of 128 bytes: %lld elements side by side in the input, 16 bytes at a time out", permute_describe(p), (long long)count,
-                                    (long long)(elements * out / LINE), (long long)count);
-  if (!permute_begin(p, "lines", &when, reason)) return;
-  permute_write_groups(p);
-  const char *all = rows->name, *block = NULL, *row = NULL, *copy = permute_copy_name(p, 0), *stage = permute_stage_name(p), *flat = permute_fresh(p, "out");
-  const char *more = permute_fresh(p, arena_printf(p->arena, "%s_more", copy)), *part = permute_fresh(p, arena_printf(p->arena, "%s_part", copy)), *fill = permute_fresh(p, arena_printf(p->arena, "%s_fill", copy));
-  if (p->group_count > 2) {
-    const char *names = NULL;
-    all = permute_fresh(p, "row");
-    for (int g = 0; g + 1 < p->group_count; g++) names = permute_join(p, names, p->groups[g].name);
-    text_printf(p->out, "  fuse %s -> %s;", names, all);
-  }
-  block = permute_fresh(p, arena_printf(p->arena, "%s_tile", all)), row = permute_fresh(p, arena_printf(p->arena, "%s_in", all));
-  text_printf(p->out, "  split %s by %lld -> %s, %s;  bind %s -> block.x;\n", all, (long long)count, block, row, block);
-  text_printf(p->out, "  stage %s at %s in shared as %s;\n", copies[0]->label, block, copy);
-  text_printf(p->out, "  reorder %s.%s, %s.%s;  split %s.%s by %lld -> %s, %s;  fuse %s, %s.%s -> %s;  bind %s -> thread.x;  unroll %s%s;\n", copy, columns->name, copy, row, copy, columns->name, (long long)lanes, more, part, part, copy, row,
-              fill, fill, more, (columns->count + lanes - 1) / lanes > MANY ? " by 16" : "");
-  text_printf(p->out, "  fuse %s.%s, %s.%s -> %s;", stage, row, stage, columns->name, flat);
-  const char *piece = flat, *element = NULL;
-  if (vector > 1) {
-    piece = permute_fresh(p, "piece"), element = permute_fresh(p, "element");
-    text_printf(p->out, "  split %s by %lld -> %s, %s;", flat, (long long)vector, piece, element);
-  }
-  const char *outer = permute_fresh(p, "piece_more"), *thread = permute_fresh(p, "piece_thread");
-  text_printf(p->out, "  split %s by %d -> %s, %s;  bind %s -> thread.x;  unroll %s%s;", piece, THREADS, outer, thread, thread, outer, steps > THREADS * MANY ? " by 16" : "");
-  if (element) text_printf(p->out, "  vectorize %s;", element);
-  text_puts(p->out, "\n");
-  permute_end(p);
-}
-
-// Small matrices of bytes or halves, in blocks of one or a few, copied as they lie: pieces of 16 bytes of the input, words of the output, each warp's on a line.
-static void write_lines_of_words(struct permute *p) {
-  enum { LEAST_BYTES = 12 * 1024, MOST_BYTES = 48 * 1024, LINE = 128, LINE_THREADS = 512 };
-  struct group *batch, *rows = p->fast_in, *columns = p->fast_out; // of the output
-  const struct ir_mem *copies[MOST_COPIES];
-  int64_t bytes = type_bytes(p->load->mem->type), total;
-  if (bytes >= WORD || bytes != type_bytes(p->store->mem->type) || !is_matrix_of_batch(p, &batch) || permute_copies(p, copies) != 1 || p->load->mem->is_strided || p->store->mem->is_strided) return;
-  int64_t size = rows->count * columns->count, each = size * bytes < LEAST_BYTES ? (LEAST_BYTES + size * bytes - 1) / (size * bytes) : 1, piece = VECTOR / bytes, word = WORD / bytes, line = LINE / bytes;
-  if (size * each * bytes > MOST_BYTES || batch->count < 0 || __builtin_mul_overflow(size, batch->count, &total) || rows->count % 2 == 0) return;
-  while (total % piece) piece /= 2;
-  if (piece < word) return;
-  struct when when = {.p = p};
-  permute_need_alignment(&when, copies[0], (uint32_t)piece);
-  permute_need_alignment(&when, p->store->mem, (uint32_t)line);
-  const char *reason = arena_printf(p->arena, "%s, %lld whole matrices of %lld by %lld a block: copied in pieces of %lld bytes, written in words, lines of 128 bytes by one warp", permute_describe(p), (long long)each,
-                                    (long long)columns->count, (long long)rows->count, (long long)(piece * bytes));
-  if (!permute_begin(p, "lines", &when, reason)) return;
-  permute_write_groups(p);
-  const char *block = batch->name, *one = NULL, *copy = permute_copy_name(p, 0), *stage = permute_stage_name(p), *more = permute_fresh(p, arena_printf(p->arena, "%s_more", copy)),
-             *thread = permute_fresh(p, arena_printf(p->arena, "%s_thread", copy)), *all = permute_fresh(p, "out"), *far = permute_fresh(p, "line"), *near = permute_fresh(p, "place"), *words = permute_fresh(p, "word"),
-             *element = permute_fresh(p, "byte"), *outer = permute_fresh(p, "line_more"), *warp = permute_fresh(p, "warp"), *out = permute_fresh(p, "out_thread");
-  if (each > 1) {
-    block = permute_piece(p, batch, "_block"), one = permute_piece(p, batch, "_in");
-    text_printf(p->out, "  split %s by %lld -> %s, %s;\n", batch->name, (long long)each, block, one);
-  }
-  text_printf(p->out, "  reorder %s, %s%s%s, %s;  bind %s -> block.x;\n  stage %s at %s in shared as %s along %lld;\n", block, one ? one : "", one ? ", " : "", columns->name, rows->name, block, copies[0]->label, block, copy,
-              (long long)piece);
-  text_printf(p->out, "  split %s.piece by %d -> %s, %s;  bind %s -> thread.x;  vectorize %s.element;  unroll %s;\n", copy, LINE_THREADS, more, thread, thread, copy, more);
-  text_printf(p->out, "  reorder %s.%s, %s.%s;  fuse ", stage, rows->name, stage, columns->name);
-  if (one) text_printf(p->out, "%s.%s, ", stage, one);
-  text_printf(p->out, "%s.%s, %s.%s -> %s;\n", stage, rows->name, stage, columns->name, all);
-  text_printf(p->out, "  split %s by %lld along %s -> %s, %s;  split %s by %lld -> %s, %s;  split %s by %lld -> %s, %s;  fuse %s, %s -> %s;  bind %s -> thread.x;  vectorize %s;\n", all, (long long)line, p->store->mem->label, far, near, near,
-              (long long)word, words, element, far, (long long)(LINE_THREADS / 32), outer, warp, warp, words, out, out, element);
-  permute_end(p);
-}
-
-// --- units ----------------------------------------------------------------------------------------------------------
-
-// Short runs, I of the output and J of the input next to them: tiles of I by J runs through shared memory, rows padded so that neighbours along I
-// lie in neighbouring banks.
-static void write_units(struct permute *p) {
-  enum { J = 32 };
-  struct group *run = p->fast_out, *i = NULL, *j = NULL;
-  const struct ir_mem *copies[MOST_COPIES];
-  uint32_t bytes = type_bytes(p->load->mem->type);
-  int64_t per_word_row = 128 / bytes, length = run->count, I = bytes < 8 ? 64 : 32;
-  const char *outside = NULL;
-  if (length < 2 || length > 31 || length * bytes % VECTOR == 0 || permute_copies(p, copies) != 1) return;
-  for (int g = 0; g < p->group_count; g++) {
-    struct group *group = &p->groups[g];
-    if (group == run) continue;
-    if (!i || is_at_most(p, p->store, group, i)) i = group;
-    if (!j || is_at_most(p, p->load, group, j)) j = group;
-  }
-  if (!i || !j || i == j || I * (J * length + per_word_row) * bytes > 48 * 1024) return;
-  struct when when = {.p = p};
-  need_least(&when, i, I / 2);
-  need_least(&when, j, J / 2);
-  int64_t pad = ((length - J * length) % per_word_row + per_word_row) % per_word_row;
-  const char *reason = arena_printf(p->arena, "%s, short runs of %lld elements: tiles of %lld by %d of them through shared memory", permute_describe(p), (long long)length, (long long)I, J);
-  if (!permute_begin(p, "units", &when, reason)) return;
-  permute_write_groups(p);
-  const char *io = permute_piece(p, i, "_tile"), *ii = permute_piece(p, i, "_in"), *jo = permute_piece(p, j, "_tile"), *ji = permute_piece(p, j, "_in"), *tile = permute_fresh(p, "tile"), *row = permute_fresh(p, "row");
-  const char *jr = permute_piece(p, j, "_out"), *kr = permute_piece(p, run, "_out"), *copy = permute_copy_name(p, 0), *fill = permute_fresh(p, arena_printf(p->arena, "%s_fill", copy)), *all = permute_fresh(p, "out"), *order = NULL;
-  for (int g = 0; g < p->group_count; g++)
-    if (&p->groups[g] != run && &p->groups[g] != i && &p->groups[g] != j) outside = permute_join(p, outside, p->groups[g].name);
-  order = permute_join(p, permute_join(p, outside, io), jo);
-  text_printf(p->out, "  split %s by %lld -> %s, %s;  split %s by %d -> %s, %s;\n", i->name, (long long)I, io, ii, j->name, J, jo, ji);
-  text_printf(p->out, "  reorder %s, %s, %s, %s;\n  fuse %s -> %s;  bind %s -> block.x;\n", order, ii, ji, run->name, order, tile, tile);
-  text_printf(p->out, "  fuse %s, %s -> %s;\n  stage %s at %s in shared as %s pad %lld;\n", ji, run->name, row, copies[0]->label, tile, copy, (long long)pad);
-  text_printf(p->out, "  fuse %s.%s, %s.%s -> %s;\n", copy, ii, copy, row, fill);
-  write_threads(p, fill, I * J * length);
-  const char *stage = permute_stage_name(p);
-  text_printf(p->out, "  split %s.%s by %lld -> %s, %s;  reorder %s, %s.%s, %s;  fuse %s, %s.%s, %s -> %s;\n", stage, row, (long long)length, jr, kr, jr, stage, ii, kr, jr, stage, ii, kr, all);
-  write_threads(p, all, I * J * length);
-  permute_end(p);
-}
-
-// The same where sizes are known: a thread copies as many neighbours along I as make words of runs, and neighbours along J, and permutes them in registers;
-// rows of I lie in shared memory as they do in the output, and are written in words, which begin on multiples in memory.
-static void write_units_in_words(struct permute *p) {
-  enum { NEAR = 8, LEAST = 16, ROWS_BYTES = 1536, MOST_THREADS = 512, STEPS = 4 };
-  struct group *run = p->fast_out, *i = NULL, *j = NULL;
-  const struct ir_mem *copies[MOST_COPIES];
-  int64_t bytes = type_bytes(p->load->mem->type), length = run->count, unit = bytes < WORD ? WORD / bytes : 1, lines, step;
-  if (length < 2 || length > 15 || length * bytes % VECTOR == 0 || bytes > WORD || bytes != type_bytes(p->store->mem->type) || permute_copies(p, copies) != 1) return;
-  if (p->group_count < 3 || run != &p->groups[p->group_count - 1] || p->load->mem->is_strided || !is_dense_output(p)) return;
-  i = &p->groups[p->group_count - 2];
-  for (int g = 0; g + 1 < p->group_count; g++)
-    if (!j || is_at_most(p, p->load, &p->groups[g], j)) j = &p->groups[g];
-  if (i == j || !poly_is_constant(permute_stride(p, p->load, j), &step) || step != length) return;
-  // rows of whole vectors, and with the words that hang over no more than whole warps
-  int64_t vector = unit * length, J = 32, across = bytes == WORD ? 4 : unit, row = ROWS_BYTES / bytes;
-  if (bytes == WORD) row = 768 / bytes;
-  while (J > across && j->count % J) J /= 2; // what hangs over would be copied in parts
-  if (J < LEAST || j->count % J) return;
-  while (row / unit + (unit > 1) > MOST_THREADS) row /= 2;
-  row -= row % vector;
-  while (row > vector && unit > 1 && (row / unit + 1 + 31) / 32 * 32 - (row / unit + 1) > 16) row -= vector;
-  if (row < vector || i->count * length < row / 2 || j->count < J / 2) return;
-  lines = unit > 1 ? row / unit + 1 : row;
-  int64_t together = lines < MOST_THREADS / 2 ? MOST_THREADS / 2 / lines : 1, items = row / vector * (J / across), threads = lines * together;
-  while (J % together) together--, threads = lines * together;
-  struct when when = {.p = p};
-  permute_need_alignment(&when, copies[0], (uint32_t)(VECTOR / bytes));
-  permute_need_alignment(&when, p->store->mem, (uint32_t)unit);
-  const char *reason = arena_printf(p->arena, "%s, short runs of %lld elements: tiles of %lld by %lld of them, permuted in registers, through shared memory in words", permute_describe(p), (long long)length, (long long)(row / length), (long long)J);
-  if (!permute_begin(p, "units_words", &when, reason)) return;
-  permute_write_groups(p);
-  const char *y = permute_fresh(p, arena_printf(p->arena, "%s_%s", i->name, run->name)), *yt = permute_fresh(p, "row_tile"), *yi = permute_fresh(p, "row_in"), *jo = permute_piece(p, j, "_tile"), *ji = permute_piece(p, j, "_in"), *tile = permute_fresh(p, "tile");
-  const char *copy = permute_copy_name(p, 0), *stage = permute_stage_name(p), *order = NULL, *outside = NULL, *sy = permute_fresh(p, "S_row"), *sv = permute_fresh(p, "S_vector"), *su = permute_fresh(p, "S_unit"), *sc = permute_fresh(p, "S_element"),
-             *sb = permute_fresh(p, "S_across"), *sw = permute_fresh(p, "S_next"), *sf = permute_fresh(p, "S_far"), *sn = permute_fresh(p, "S_near"), *st = permute_fresh(p, "S_fill"), *sm = permute_fresh(p, "S_more"), *sp = permute_fresh(p, "S_thread"),
-             *yw = permute_fresh(p, "word"), *yv = permute_fresh(p, "element"), *bm = permute_fresh(p, "more"), *bp = permute_fresh(p, "part"), *ot = permute_fresh(p, "out");
-  for (int g = 0; g + 1 < p->group_count; g++)
-    if (&p->groups[g] != i && &p->groups[g] != j) outside = permute_join(p, outside, p->groups[g].name);
-  text_printf(p->out, "  fuse %s, %s -> %s;  split %s by %lld -> %s, %s;  split %s by %lld -> %s, %s;\n", i->name, run->name, y, y, (long long)row, yt, yi, j->name, (long long)J, jo, ji);
-  order = permute_join(p, permute_join(p, outside, jo), yt);
-  text_printf(p->out, "  reorder %s, %s, %s;\n  fuse %s -> %s;  bind %s -> block.x;\n  stage %s at %s in shared as %s pad %lld;\n", order, ji, yi, order, tile, tile, copies[0]->label, tile, copy, (long long)(unit * (row / unit % 2 ? 2 : 1)));
-  if (unit > 1) text_printf(p->out, "  split %s.%s by %lld -> %s, %s;  split %s by %lld -> %s, %s;", copy, yi, (long long)vector, sy, sv, sv, (long long)length, su, sc);
-  else text_printf(p->out, "  split %s.%s by %lld -> %s, %s;", copy, yi, (long long)length, sy, sc);
-  text_printf(p->out, "  split %s.%s by %lld -> %s, %s;  split %s by %lld -> %s, %s;\n  reorder %s, %s, %s, %s%s%s, %s;  fuse %s, %s, %s -> %s;", copy, ji, (long long)across, sb, sw, sb, (long long)(J / across < NEAR ? J / across : NEAR), sf, sn, sf, sy, sn, unit > 1 ? su : "",
-              unit > 1 ? ", " : "", sw, sc, sf, sy, sn, st);
-  text_printf(p->out, "  split %s by %lld -> %s, %s;  bind %s -> thread.x;  unroll %s;  vectorize %s%s%s, %s;\n", st, (long long)(items < threads ? items : threads), sm, sp, sp, sm, unit > 1 ? su : "", unit > 1 ? ", " : "", sw, sc);
-  const char *part = arena_printf(p->arena, "%s.%s", stage, yi);
-  if (unit > 1) {
-    text_printf(p->out, "  split %s by %lld along %s -> %s, %s;", part, (long long)unit, p->store->mem->label, yw, yv);
-    part = yw;
-  }
-  text_printf(p->out, "  split %s.%s by %lld -> %s, %s;  reorder %s, %s, %s%s%s;  fuse %s, %s -> %s;  bind %s -> thread.x;  unroll %s%s;%s%s%s\n", stage, ji, (long long)together, bm, bp, bm, bp, part, unit > 1 ? ", " : "", unit > 1 ? yv : "", bp,
-              part, ot, ot, bm, J / together > STEPS && unit > 1 ? " by 4" : "", unit > 1 ? "  vectorize " : "", unit > 1 ? yv : "", unit > 1 ? ";" : "");
-  permute_end(p);
-}
-
 // --- gather ---------------------------------------------------------------------------------------------------------
 
 // All axes in the order of the output as one: 16 bytes of it a thread.
@@ -807,7 +541,7 @@ static void try_gather(struct permute *p, const char *name, uint32_t vector) {
     if (all.count < 0 || p->groups[g].count < 0 || __builtin_mul_overflow(all.count, p->groups[g].count, &all.count)) all.count = -1;
   }
   all.extent = extent_text(p, &all.axes);
-  need_multiple(&when, &all, vector);
+  permute_need_multiple(&when, &all, vector);
   permute_need_alignment(&when, p->store->mem, vector);
   const char *reason = arena_printf(p->arena, "%s, fast axes are short: %u bytes written at a time, read one by one", permute_describe(p), vector * type_bytes(p->store->mem->type));
   if (!permute_begin(p, name, &when, reason)) return;
@@ -895,16 +629,16 @@ bool automatic_permute(struct automatic *a) {
   // 0.69.
   bool wants_lines = a->forced || !fits_tiles(&p);
   int64_t element = p.load ? type_bytes(p.load->mem->type) : 0;
-  if (is_known && is_moved && takes(a, "lines") && wants_lines && (a->forced || element != 8)) write_lines(&p);
-  if (is_known && is_moved && takes(a, "lines") && wants_lines && (a->forced || (element == 1 && p.fast_in->count >= SMALLEST_SIDE && p.fast_out->count >= SMALLEST_SIDE))) write_lines_of_words(&p);
-  if (is_known && is_kept && takes(a, "units") && a->forced) write_units_in_words(&p);
+  if (is_known && is_moved && takes(a, "lines") && wants_lines && (a->forced || element != 8)) permute_lines(&p);
+  if (is_known && is_moved && takes(a, "lines") && wants_lines && (a->forced || (element == 1 && p.fast_in->count >= SMALLEST_SIDE && p.fast_out->count >= SMALLEST_SIDE))) permute_lines_of_words(&p);
+  if (is_known && is_kept && takes(a, "units") && a->forced) permute_units_in_words(&p);
   if (is_known && p.fast_in && !p.view.is_closed && takes(a, "pack") && (a->forced || !(is_moved ? fits_tiles(&p) : fits_runs(&p)))) permute_pack(&p);
   if (!is_known && p.fast_in && !a->forced && a->context->options->is_at_launch && (is_moved || is_kept)) write_exact(&p, is_moved);
   if (is_moved && takes(a, "tile")) write_tiles(&p, SMALLEST_SIDE);
   bool is_gathered = type_bytes(p.load->mem->type) >= 4 && p.fast_in && p.fast_in->count >= 0 && p.fast_out->count >= 0 && p.fast_in->count * p.fast_out->count <= 64;
-  if (is_moved && !p.view.is_closed && takes(a, "whole") && (a->forced || !is_gathered)) write_whole(&p); // words of small matrices come from the cache as fast
+  if (is_moved && !p.view.is_closed && takes(a, "whole") && (a->forced || !is_gathered)) permute_whole(&p); // words of small matrices come from the cache as fast
   if (is_moved && !p.view.is_closed && takes(a, "places")) write_places(&p, SMALLEST_SIDE);
-  if (is_kept && !p.view.is_closed && takes(a, "units")) write_units(&p);
+  if (is_kept && !p.view.is_closed && takes(a, "units")) permute_units(&p);
   if (is_kept && !p.view.is_closed && takes(a, "runs")) write_runs(&p);
   if (!p.view.is_closed && takes(a, "gather")) write_gather(&p);
   return a->out->length > before;

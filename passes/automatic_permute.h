@@ -1,10 +1,10 @@
-// What the classes of schedules of permutes share: automatic_permute.c finds the axes and has most classes, automatic_pack.c has `pack`.
+// What the classes of schedules of permutes share: automatic_permute.c finds the axes and has tiles and runs; automatic_whole.c and automatic_pack.c have the other classes.
 #ifndef RED_PASSES_AUTOMATIC_PERMUTE_H
 #define RED_PASSES_AUTOMATIC_PERMUTE_H
 
 #include "passes/automatic_view.h"
 
-enum { VECTOR = 16, WORD = 4, MAX_GROUPS = VIEW_MAX_AXES, MOST_COPIES = 4 };
+enum { VECTOR = 16, WORD = 4, THREADS = 256, SMALLEST_SIDE = 24, MAX_GROUPS = VIEW_MAX_AXES, MOST_COPIES = 4 };
 
 // Merged axes.
 struct group {
@@ -38,6 +38,11 @@ struct when {
 struct poly permute_stride(const struct permute *p, const struct view_access *access, const struct group *group);
 // Every row of the tensor starts on so many elements.
 void permute_need_alignment(struct when *w, const struct ir_mem *mem, uint32_t elements);
+// The first reason is kept.
+void permute_refuse(struct when *w, const char *why);
+// The group's extent is a multiple of so many, or at least so many.
+void permute_need_multiple(struct when *w, const struct group *group, int64_t factor);
+void permute_need_least(struct when *w, const struct group *group, int64_t least);
 // The head of a schedule; false where sizes refute it, which is said instead.
 bool permute_begin(struct permute *p, const char *name, struct when *when, const char *reason);
 void permute_end(struct permute *p);
@@ -45,11 +50,22 @@ const char *permute_fresh(struct permute *p, const char *base);
 const char *permute_piece(struct permute *p, const struct group *group, const char *suffix);
 const char *permute_join(struct permute *p, const char *list, const char *name); // "list, name"; list may be NULL
 void permute_write_groups(struct permute *p);
+// The directives that bind an axis of so many iterations to the threads of a block, more by each thread.
+void permute_write_threads(struct permute *p, const char *axis, int64_t count);
+// Whether a step of `a` moves the access no further than one of `b`.
+bool permute_is_at_most(const struct permute *p, const struct view_access *access, const struct group *a, const struct group *b);
 const char *permute_describe(struct permute *p);
 int permute_copies(struct permute *p, const struct ir_mem *copies[MOST_COPIES]);
 const char *permute_copy_name(struct permute *p, int number);
 const char *permute_stage_name(const struct permute *p);
 int64_t permute_shared_limit(const struct permute *p);
+
+// automatic_whole.c: the classes `whole`, `lines` (also of narrow elements, in words) and `units` (also in words), each a schedule or none.
+void permute_whole(struct permute *p);
+void permute_lines(struct permute *p);
+void permute_lines_of_words(struct permute *p);
+void permute_units(struct permute *p);
+void permute_units_in_words(struct permute *p);
 
 // automatic_pack.c: `pack`, where all extents are known. Returns whether it wrote a schedule.
 bool permute_pack(struct permute *p);
