@@ -9,6 +9,7 @@
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/ErrorHandling.h>
+#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
@@ -37,6 +38,10 @@ static void initialize(void) {
   LLVMInitializeNVPTXTarget();
   LLVMInitializeNVPTXTargetMC();
   LLVMInitializeNVPTXAsmPrinter();
+  // LICM would read a word of shared memory in front of a loop in which some thread writes it under a condition: no thread uses what it read too early, but it is
+  // a race, and of a word that nobody has written.
+  static const char *const options[] = {"red", "-disable-licm-promotion"};
+  LLVMParseCommandLineOptions(2, options, NULL);
   LLVMInstallFatalErrorHandler(on_fatal_error);
 }
 
