@@ -627,15 +627,15 @@ bool automatic_permute(struct automatic *a) {
   for (int g = 0; g < p.group_count; g++) is_known &= p.groups[g].count >= 0;
   // An H200, 128 MiB of odd matrices, in parts of a copy's speed: lines of f32 0.95 and pack 0.69, of f64 0.82 and 0.92, of c128 0.96; lines of words of u8 0.85 and
   // 0.69.
-  bool wants_lines = a->forced || !fits_tiles(&p);
-  int64_t element = p.load ? type_bytes(p.load->mem->type) : 0;
-  if (is_known && is_moved && takes(a, "lines") && wants_lines && (a->forced || element != 8)) permute_lines(&p);
-  if (is_known && is_moved && takes(a, "lines") && wants_lines && (a->forced || (element == 1 && p.fast_in->count >= SMALLEST_SIDE && p.fast_out->count >= SMALLEST_SIDE))) permute_lines_of_words(&p);
+  bool wants_lines = is_known && is_moved && (a->forced || !fits_tiles(&p));
+  int64_t element = type_bytes(p.load->mem->type);
+  if (wants_lines && takes(a, "lines") && (a->forced || element != 8)) permute_lines(&p);
+  if (wants_lines && takes(a, "lines") && (a->forced || (element == 1 && p.fast_in->count >= SMALLEST_SIDE && p.fast_out->count >= SMALLEST_SIDE))) permute_lines_of_words(&p);
   if (is_known && is_kept && takes(a, "units") && a->forced) permute_units_in_words(&p);
   if (is_known && p.fast_in && !p.view.is_closed && takes(a, "pack") && (a->forced || !(is_moved ? fits_tiles(&p) : fits_runs(&p)))) permute_pack(&p);
   if (!is_known && p.fast_in && !a->forced && a->context->options->is_at_launch && (is_moved || is_kept)) write_exact(&p, is_moved);
   if (is_moved && takes(a, "tile")) write_tiles(&p, SMALLEST_SIDE);
-  bool is_gathered = type_bytes(p.load->mem->type) >= 4 && p.fast_in && p.fast_in->count >= 0 && p.fast_out->count >= 0 && p.fast_in->count * p.fast_out->count <= 64;
+  bool is_gathered = element >= 4 && p.fast_in && p.fast_in->count >= 0 && p.fast_out->count >= 0 && p.fast_in->count * p.fast_out->count <= 64;
   if (is_moved && !p.view.is_closed && takes(a, "whole") && (a->forced || !is_gathered)) permute_whole(&p); // words of small matrices come from the cache as fast
   if (is_moved && !p.view.is_closed && takes(a, "places")) write_places(&p, SMALLEST_SIDE);
   if (is_kept && !p.view.is_closed && takes(a, "units")) permute_units(&p);
