@@ -625,8 +625,8 @@ bool automatic_permute(struct automatic *a) {
   if (!p.load || !p.fast_out || (p.fast_in == p.fast_out && p.group_count < 3)) return false;
   bool is_moved = p.fast_in && p.fast_in != p.fast_out && permute_copies(&p, copies), is_kept = p.fast_in == p.fast_out, is_known = true;
   for (int g = 0; g < p.group_count; g++) is_known &= p.groups[g].count >= 0;
-  // An H200, 128 MiB of odd matrices, in parts of a copy's speed: lines of f32 0.95 and pack 0.69, of f64 0.82 and 0.92, of c128 0.96; lines of words of u8 0.85 and
-  // 0.69.
+  // An H200, 128 MiB of odd matrices, in parts of a copy's speed: lines of f32 0.95 and pack 0.69, of f64 0.82 and 0.92, of c128 0.96; lines of words of u8 0.80
+  // to 0.85 and 0.69.
   bool wants_lines = is_known && is_moved && (a->forced || !fits_tiles(&p));
   int64_t element = type_bytes(p.load->mem->type);
   if (wants_lines && takes(a, "lines") && (a->forced || element != 8)) permute_lines(&p);
