@@ -3,7 +3,8 @@
 
 Each FILE.red, with sizes, is compiled once for each schedule that it has, and once for the compiler's own choice with these sizes ("auto") and with sizes that only a
 launch tells ("auto, any size"). All are launched in turn on the same buffers, L2 cold (peers.py says how), with --graph also inside a graph of 20, and the results are compared with those of
-"auto". Prints a line for each, fastest first: microseconds, the time of a kernel that only reads the inputs over it, the schedule, grid and block.
+"auto". Prints a line for each, fastest first: microseconds, the time of a kernel that only reads the inputs over it (of a copy, where the output is as large as the input), the
+schedule, grid and block.
 """
 import argparse
 import json
@@ -36,6 +37,7 @@ def main():
     import red
     results = []
     for path, sizes in options.jobs:
+        tensors = other = None  # what the last one took is given back
         with open(path, encoding='utf-8') as file:
             text = file.read()
         names = [name for name in re.findall(r'(?m)^schedule \w+ as (\w+)', text) if re.search(options.only, name)]
@@ -75,8 +77,12 @@ def main():
         timed = dict(calls)
         if contestants.cupy and tensors[0].nbytes >= 16:
             timed['read'], timed['read_cs'] = contestants.reader(tensors[0], '*'), contestants.reader(tensors[0], '__ldcs')
+        is_copy = len(tensors) == 2 and tensors[0].nbytes == tensors[1].nbytes
+        if is_copy:
+            other = torch.empty_like(tensors[0])
+            timed['copy'] = lambda other=other, source=tensors[0]: other.copy_(source)
         cold = measure.in_turn(timed, options.repeats, 'read')
-        ceiling = min((cold[name]['us'] for name in ('read', 'read_cs') if name in cold), default=None)
+        ceiling = min((cold[name]['us'] for name in (('copy',) if is_copy else ('read', 'read_cs')) if name in cold), default=None)
         graph = {}
         if options.graph:
             graph = measure.in_graph(direct, names=list(direct))
