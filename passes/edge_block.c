@@ -12,7 +12,7 @@
 //
 // For entries that copy to shared memory, or that store tensors under a guard in a loop that is unrolled: there each guard is a branch that ends
 // the loads in flight. A guard x < E counts where E is the same in the whole block and so is a bound of x: from the extents of the
-// block and of loops. Requires LEVEL_PROGRAM before pass `index`. Doubles the program.
+// block and of loops. Where those hold, vectors that they make whole stand without the elements beside them. Requires LEVEL_PROGRAM before pass `index`. Doubles the program.
 #include "passes/edge.h"
 
 struct blocks {
@@ -87,22 +87,61 @@ static void number_defs(struct blocks *b, const struct list *block) {
   }
 }
 
+// The condition under which the guard holds in all threads of a block; NULL: there is none.
+static struct ir_expr *block_condition(struct blocks *b, const struct ir_stmt *stmt) {
+  const struct ir_expr *c = stmt->value;
+  if (stmt->kind != IR_IF || c->op != OP_LT || c->args[0]->type != TYPE_INDEX || !is_uniform(b, c->args[1])) return NULL;
+  struct ir_expr *most = upper(b, c->args[0]), *condition = most ? ir_binary(b->arena, OP_LT, most, c->args[1]) : NULL;
+  return condition && !ir_const_is(condition, 0) ? condition : NULL;
+}
+
+// x + c < E as x and E - c, where c and E are constants.
+static bool take_apart(const struct ir_expr *condition, const struct ir_expr **x, int64_t *end) {
+  if (condition->op != OP_LT || !ir_is_const(condition->args[1])) return false;
+  *x = condition->args[0], *end = condition->args[1]->integer;
+  if ((*x)->op != OP_ADD || !ir_is_const((*x)->args[1])) return true;
+  bool is_known = !__builtin_sub_overflow(*end, (*x)->args[1]->integer, end);
+  *x = (*x)->args[0];
+  return is_known;
+}
+
+static bool is_implied(const struct ir_expr *by, const struct ir_expr *condition) {
+  const struct ir_expr *x, *y;
+  int64_t end, least;
+  if (ir_equal(by, condition)) return true;
+  return take_apart(by, &x, &least) && take_apart(condition, &y, &end) && ir_equal(x, y) && least <= end;
+}
+
+static bool is_implied_by_all(const struct blocks *b, const struct ir_expr *condition) {
+  for (const struct ir_expr *e = b->all; e; e = e->op == OP_AND ? e->args[0] : NULL)
+    if (is_implied(e->op == OP_AND ? e->args[1] : e, condition)) return true;
+  return false;
+}
+
 static void find_guards(struct blocks *b, const struct list *block) {
   for (uint32_t i = 0; i < block->count; i++) {
     struct ir_stmt *stmt = block->at[i];
-    const struct ir_expr *c = stmt->value;
-    if (stmt->kind == IR_IF && !stmt->otherwise.count && c->op == OP_LT && c->args[0]->type == TYPE_INDEX && is_uniform(b, c->args[1])) {
-      struct ir_expr *most = upper(b, c->args[0]), *condition = most ? ir_binary(b->arena, OP_LT, most, c->args[1]) : NULL;
-      if (condition && !ir_const_is(condition, 0)) {
-        bool is_new = true;
-        for (const struct ir_expr *e = b->all; e && is_new; e = e->op == OP_AND ? e->args[0] : NULL)
-          is_new = !ir_equal(e->op == OP_AND ? e->args[1] : e, condition);
-        if (is_new) b->all = b->all ? ir_binary(b->arena, OP_AND, b->all, condition) : condition;
-        list_push(b->arena, &b->guards, stmt);
-      }
+    struct ir_expr *condition = stmt->kind == IR_IF && !stmt->otherwise.count ? block_condition(b, stmt) : NULL;
+    if (condition) {
+      bool is_new = true;
+      for (const struct ir_expr *e = b->all; e && is_new; e = e->op == OP_AND ? e->args[0] : NULL)
+        is_new = !ir_equal(e->op == OP_AND ? e->args[1] : e, condition);
+      if (is_new) b->all = b->all ? ir_binary(b->arena, OP_AND, b->all, condition) : condition;
+      list_push(b->arena, &b->guards, stmt);
     }
     find_guards(b, &stmt->body);
     find_guards(b, &stmt->otherwise);
+  }
+}
+
+// Vectors that are whole where the condition holds: what stands beside them, element by element, is for the others.
+static void find_vectors(struct blocks *b, const struct list *block) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    struct ir_stmt *stmt = block->at[i];
+    struct ir_expr *condition = stmt->kind == IR_IF && stmt->otherwise.count ? block_condition(b, stmt) : NULL;
+    if (condition && is_implied_by_all(b, condition)) list_push(b->arena, &b->guards, stmt);
+    find_vectors(b, &stmt->body);
+    find_vectors(b, &stmt->otherwise);
   }
 }
 
@@ -144,6 +183,7 @@ void edge_blocks(struct pass_context *context, struct ir_kernel *kernel, struct 
   b.outside = first;
   number_defs(&b, &entry->body);
   find_guards(&b, &entry->body);
+  if (b.all) find_vectors(&b, &entry->body);
   if (!b.all || ir_const_is(b.all, 1)) {
     if (b.all) drop_guards(&b, &entry->body);
     return;
