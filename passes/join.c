@@ -5,8 +5,11 @@
 //
 // Stages that neighbour each other and have an axis in common become one loop in pass `nest`; so it is enough to give the later stages the
 // axes of the first, and to put them behind it.
+//
+// A sum of exponentials of the distances to a maximum that is joined with it becomes one stage with it: rescale.c.
 #include <string.h>
 
+#include "passes/rescale.h"
 #include "passes/schedule.h"
 #include "passes/stage.h"
 
@@ -68,8 +71,15 @@ static bool share_axes(struct pass_context *context, struct ir_entry *entry, con
   return true;
 }
 
-bool schedule_join(struct pass_context *context, struct ir_entry *entry, const struct ir_directive *directive) {
-  uint32_t first_place = 0;
+// The stage among those at `from` to `to` that is a maximum with which `sum` is one reduction; NULL: none.
+static struct ir_stage *find_maximum(const struct ir_entry *entry, uint32_t from, uint32_t to, const struct ir_stage *sum) {
+  for (uint32_t i = from; i <= to; i++)
+    if (rescale_fits(entry->stages.at[i], sum)) return entry->stages.at[i];
+  return NULL;
+}
+
+bool schedule_join(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry, const struct ir_directive *directive) {
+  uint32_t first_place = 0, joined_from = 0;
   struct ir_stage *first = NULL;
   for (uint32_t n = 0; n < directive->axes.count; n++) {
     const char *name = directive->axes.at[n];
@@ -81,17 +91,25 @@ bool schedule_join(struct pass_context *context, struct ir_entry *entry, const s
     }
     if (!first) {
       first = stage;
-      first_place = place;
+      first_place = joined_from = place;
       continue;
     }
     if (stage == first) return refuse(context, directive, first->label, stage->label, "they are one stage");
     if (place < first_place) return refuse(context, directive, first->label, stage->label, "name them in the order of the kernel");
-    for (uint32_t between = first_place; between < place; between++) {
+    struct ir_stage *maximum = find_maximum(entry, joined_from, first_place, stage);
+    for (uint32_t between = joined_from; between < place; between++) {
       struct ir_stage *earlier = entry->stages.at[between];
+      if (earlier == maximum) continue;
       for (uint32_t k = 0; k < earlier->results.count; k++)
         if (stage_reads(stage, earlier->results.at[k])) return refuse(context, directive, first->label, stage->label, "the second needs a result that is not known before the first ends");
     }
     if (!share_axes(context, entry, directive, first, stage)) return false;
+    if (maximum) {
+      diag_remark(context->diag, "schedule", directive->range, "'%s' and '%s' are one reduction, which scales the sum where the maximum grows: '%s' differs from a sum of its own by rounding",
+                  maximum->label, stage->label, stage->label);
+      rescale_join(context, kernel, entry, maximum, stage);
+      continue;
+    }
     list_remove(&entry->stages, place);
     list_insert(context->arena, &entry->stages, ++first_place, stage);
   }

@@ -761,7 +761,7 @@ static bool apply(struct scheduler *s, const struct ir_directive *directive) {
   case DIRECTIVE_COMBINE: return apply_combine(s, directive);
   case DIRECTIVE_CACHE: return apply_cache(s, directive);
   case DIRECTIVE_BLOCKS: return apply_blocks(s, directive);
-  case DIRECTIVE_JOIN: return schedule_join(s->context, s->entry, directive);
+  case DIRECTIVE_JOIN: return schedule_join(s->context, s->kernel, s->entry, directive);
   case DIRECTIVE_REGISTERS: return schedule_registers(s->context, s->kernel, s->entry, directive);
   case DIRECTIVE_SHARED: return schedule_shared(s->context, s->kernel, s->entry, directive);
   case DIRECTIVE_COUNT: break;

@@ -8,8 +8,9 @@
 // passes/automatic_general.c: appends directives to an entry that has neither a user's schedule nor one of passes/automatic.h.
 void schedule_automatically(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry);
 
-// passes/join.c: lets independent reductions share their axes, so that they become one loop. Reports and returns false where they cannot.
-bool schedule_join(struct pass_context *context, struct ir_entry *entry, const struct ir_directive *directive);
+// passes/join.c: lets independent reductions share their axes, so that they become one loop; makes one reduction of a maximum and the sum of exponentials below it.
+// Reports and returns false where they cannot.
+bool schedule_join(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry, const struct ir_directive *directive);
 
 // Gives an axis whose extent is at most some constant, by what `when` states, that constant extent, under a guard; false where none is known.
 bool schedule_bound_extent(struct pass_context *context, struct ir_entry *entry, struct ir_axis *axis);

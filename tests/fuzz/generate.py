@@ -328,8 +328,10 @@ class Case:
                 number = "f32"
                 x, _ = self.load(scope.axes + self.red_axes(1), "f32")
                 peak = self.named(f"max(j in m) {x}", "f32", group, scope)
-                total = self.named(f"sum(j in m) exp({x} - {peak})", "f32", group, scope)
-                value = f"exp({x} - {peak}) / {total}"
+                power = self.more.choice(["exp", "exp", "exp2"])
+                total = self.named(f"sum(j in m) {power}({x} - {peak})", "f32", group, scope)
+                value = f"{power}({x} - {peak}) / {total}"
+                self.rescaled.append((peak, total))
                 self.shared.append(x.split("[")[0])
                 extra = self.red_axes(1)
             else:
@@ -446,7 +448,7 @@ class Case:
     def kernel(self):
         r = self.r
         self.are_dynamic = self.chance(0.35)
-        self.dependent, self.mapped, self.joins, self.shared = set(), set(), [], []
+        self.dependent, self.mapped, self.joins, self.shared, self.rescaled = set(), set(), [], [], []
         if self.chance(0.15):
             self.parameters["T"] = r.choice(["f32", "f16", "bf16", "f64", "i32", "u8", "i64"])
         every = []
@@ -508,6 +510,8 @@ class Case:
         self.made, self.free_threads, self.thread_count, self.over_grid = 0, threads, 1, []
         if self.joins and self.chance(0.6):
             put(f"join {', '.join(self.joins[0])};")
+        if self.rescaled and self.more.random() < 0.6:
+            put(f"join {', '.join(self.rescaled[0])};")
         style = r.random()
         if "shared" in self.features and len([a for a in axes if a.parallel]) > 1 and self.more.random() < 0.15:
             self.tile_through_shared(axes, blocks, put)
