@@ -6,7 +6,7 @@
 //   }                                                          } else { for v in 0 .. 4 { let x = ..;  if x >= 0 { if x < n { .. } } } }
 //
 // For stages with pieces along a tensor (split_along.c), in the fast entry, where all loops from here on are vectors and x is a sum with constant multiples
-// of them.
+// of them. In a reduction, where its accumulators are declared further out.
 #include "passes/nest.h"
 #include "passes/schedule.h"
 #include "passes/stage.h"
@@ -170,7 +170,8 @@ static bool take_apart(struct nest *n, const struct work *w, uint32_t depth, str
 }
 
 struct ir_stmt *nest_test_vectors(struct nest *n, struct work *w, uint32_t depth, struct list *out, struct ir_stage *whole) {
-  if (n->entry->is_general || n->in_parts || w->stage->kind != STAGE_STORE || w->stage->mem->space == SPACE_LOCAL) return NULL;
+  bool is_taken = w->stage->kind == STAGE_REDUCE ? w->first_reduction < depth : w->stage->mem->space != SPACE_LOCAL; // its accumulators are declared outside
+  if (n->entry->is_general || n->in_parts || !is_taken) return NULL;
   for (uint32_t d = depth; d < w->loops.count; d++)
     if (list_at(&w->loops, struct ir_stage_axis, d)->axis->bind != BIND_VECTOR) return NULL;
   struct list kept = {0};
