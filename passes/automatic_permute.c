@@ -10,7 +10,7 @@
 //   runs    the fastest axis stays: runs of 16-byte pieces, in blocks that take neighbours in the order of the input and of the output
 //   gather  small fast axes: 16 bytes written at a time, read element by element through the cache
 //
-// and the classes of automatic_whole.c and automatic_pack.c.
+// and the classes of automatic_whole.c, automatic_units.c and automatic_pack.c.
 //
 // Numbers below were measured on an H200 with hand-written kernels: tiles of 128 bytes and more on either side, 16 or 32 KiB a block, 256 threads,
 // everything of a thread in flight; output rows fastest among blocks, and an axis that is slower than these on no side faster still.

@@ -1,4 +1,4 @@
-// What the classes of schedules of permutes share: automatic_permute.c finds the axes and has tiles and runs; automatic_whole.c and automatic_pack.c have the other classes.
+// What the classes of schedules of permutes share: automatic_permute.c finds the axes and has tiles and runs; automatic_whole.c, automatic_units.c and automatic_pack.c have the other classes.
 #ifndef RED_PASSES_AUTOMATIC_PERMUTE_H
 #define RED_PASSES_AUTOMATIC_PERMUTE_H
 
@@ -60,10 +60,15 @@ const char *permute_copy_name(struct permute *p, int number);
 const char *permute_stage_name(const struct permute *p);
 int64_t permute_shared_limit(const struct permute *p);
 
-// automatic_whole.c: the classes `whole`, `lines` (also of narrow elements, in words) and `units` (also in words), each a schedule or none.
+// Whether the output is written without gaps: each group moves it by all that lies inside.
+bool permute_is_dense(struct permute *p);
+
+// automatic_whole.c: the classes `whole` and `lines` (also of narrow elements, in words), each a schedule or none.
 void permute_whole(struct permute *p);
 void permute_lines(struct permute *p);
 void permute_lines_of_words(struct permute *p);
+
+// automatic_units.c: the class `units`, also in words.
 void permute_units(struct permute *p);
 void permute_units_in_words(struct permute *p);
 

@@ -2,14 +2,12 @@
 //
 //   lines   matrices with rows of odd lengths: blocks of whole rows of the output that are whole lines of 128 bytes
 //   whole   small matrices behind a batch: staged as they lie, whole, for extents and addresses of any kind
-//   units   the fastest axis stays and is short: tiles of such runs through shared memory
 #include <string.h>
 
 #include "passes/automatic_permute.h"
 #include "passes/stage.h"
 
-// Whether the output is written without gaps: each group moves it by all that lies inside.
-static bool is_dense_output(struct permute *p) {
+bool permute_is_dense(struct permute *p) {
   int64_t inside = 1, stride;
   for (int g = p->group_count; g-- > 0;) {
     if (p->groups[g].count < 0 || !poly_is_constant(permute_stride(p, p->store, &p->groups[g]), &stride) || stride != inside) return false;
@@ -103,7 +101,7 @@ void permute_lines(struct permute *p) {
   const struct ir_mem *copies[MOST_COPIES];
   int64_t in = type_bytes(p->load->mem->type), out = type_bytes(p->store->mem->type), count = 0;
   if (p->group_count < 2 || columns != &p->groups[p->group_count - 1] || rows != &p->groups[p->group_count - 2] || columns->count < SMALLEST_SIDE || rows->count < SMALLEST_SIDE) return;
-  if (in < WORD || in >= VECTOR || in != out || columns->count % 2 == 0 || permute_copies(p, copies) != 1 || !is_dense_output(p)) return;
+  if (in < WORD || in >= VECTOR || in != out || columns->count % 2 == 0 || permute_copies(p, copies) != 1 || !permute_is_dense(p)) return;
   for (int64_t n = MOST_ROWS; n * in >= LINE && !count; n /= 2)
     if (columns->count * n * in <= MOST_BYTES) count = n;
   if (!count) return;
@@ -173,102 +171,5 @@ void permute_lines_of_words(struct permute *p) {
   text_printf(p->out, "%s.%s, %s.%s -> %s;\n", stage, rows->name, stage, columns->name, all);
   text_printf(p->out, "  split %s by %lld along %s -> %s, %s;  split %s by %lld -> %s, %s;  split %s by %lld -> %s, %s;  fuse %s, %s -> %s;  bind %s -> thread.x;  vectorize %s;\n", all, (long long)line, p->store->mem->label, far, near, near,
               (long long)word, words, element, far, (long long)(LINE_THREADS / 32), outer, warp, warp, words, out, out, element);
-  permute_end(p);
-}
-
-// --- units ----------------------------------------------------------------------------------------------------------
-
-// Short runs, I of the output and J of the input next to them: tiles of I by J runs through shared memory, rows padded so that neighbours along I
-// lie in neighbouring banks.
-void permute_units(struct permute *p) {
-  enum { J = 32 };
-  struct group *run = p->fast_out, *i = NULL, *j = NULL;
-  const struct ir_mem *copies[MOST_COPIES];
-  uint32_t bytes = type_bytes(p->load->mem->type);
-  int64_t per_word_row = 128 / bytes, length = run->count, I = bytes < 8 ? 64 : 32;
-  const char *outside = NULL;
-  if (length < 2 || length > 31 || length * bytes % VECTOR == 0 || permute_copies(p, copies) != 1) return;
-  for (int g = 0; g < p->group_count; g++) {
-    struct group *group = &p->groups[g];
-    if (group == run) continue;
-    if (!i || permute_is_at_most(p, p->store, group, i)) i = group;
-    if (!j || permute_is_at_most(p, p->load, group, j)) j = group;
-  }
-  if (!i || !j || i == j || I * (J * length + per_word_row) * bytes > 48 * 1024) return;
-  struct when when = {.p = p};
-  permute_need_least(&when, i, I / 2);
-  permute_need_least(&when, j, J / 2);
-  int64_t pad = ((length - J * length) % per_word_row + per_word_row) % per_word_row;
-  const char *reason = arena_printf(p->arena, "%s, short runs of %lld elements: tiles of %lld by %d of them through shared memory", permute_describe(p), (long long)length, (long long)I, J);
-  if (!permute_begin(p, "units", &when, reason)) return;
-  permute_write_groups(p);
-  const char *io = permute_piece(p, i, "_tile"), *ii = permute_piece(p, i, "_in"), *jo = permute_piece(p, j, "_tile"), *ji = permute_piece(p, j, "_in"), *tile = permute_fresh(p, "tile"), *row = permute_fresh(p, "row");
-  const char *jr = permute_piece(p, j, "_out"), *kr = permute_piece(p, run, "_out"), *copy = permute_copy_name(p, 0), *fill = permute_fresh(p, arena_printf(p->arena, "%s_fill", copy)), *all = permute_fresh(p, "out"), *order = NULL;
-  for (int g = 0; g < p->group_count; g++)
-    if (&p->groups[g] != run && &p->groups[g] != i && &p->groups[g] != j) outside = permute_join(p, outside, p->groups[g].name);
-  order = permute_join(p, permute_join(p, outside, io), jo);
-  text_printf(p->out, "  split %s by %lld -> %s, %s;  split %s by %d -> %s, %s;\n", i->name, (long long)I, io, ii, j->name, J, jo, ji);
-  text_printf(p->out, "  reorder %s, %s, %s, %s;\n  fuse %s -> %s;  bind %s -> block.x;\n", order, ii, ji, run->name, order, tile, tile);
-  text_printf(p->out, "  fuse %s, %s -> %s;\n  stage %s at %s in shared as %s pad %lld;\n", ji, run->name, row, copies[0]->label, tile, copy, (long long)pad);
-  text_printf(p->out, "  fuse %s.%s, %s.%s -> %s;\n", copy, ii, copy, row, fill);
-  permute_write_threads(p, fill, I * J * length);
-  const char *stage = permute_stage_name(p);
-  text_printf(p->out, "  split %s.%s by %lld -> %s, %s;  reorder %s, %s.%s, %s;  fuse %s, %s.%s, %s -> %s;\n", stage, row, (long long)length, jr, kr, jr, stage, ii, kr, jr, stage, ii, kr, all);
-  permute_write_threads(p, all, I * J * length);
-  permute_end(p);
-}
-
-// The same where sizes are known: a thread copies as many neighbours along I as make words of runs, and neighbours along J, and permutes them in registers;
-// rows of I lie in shared memory as they do in the output, and are written in words, which begin on multiples in memory.
-void permute_units_in_words(struct permute *p) {
-  enum { NEAR = 8, LEAST = 16, ROWS_BYTES = 1536, MOST_THREADS = 512, STEPS = 4 };
-  struct group *run = p->fast_out, *i = NULL, *j = NULL;
-  const struct ir_mem *copies[MOST_COPIES];
-  int64_t bytes = type_bytes(p->load->mem->type), length = run->count, unit = bytes < WORD ? WORD / bytes : 1, lines, step;
-  if (length < 2 || length > 15 || length * bytes % VECTOR == 0 || bytes > WORD || bytes != type_bytes(p->store->mem->type) || permute_copies(p, copies) != 1) return;
-  if (p->group_count < 3 || run != &p->groups[p->group_count - 1] || p->load->mem->is_strided || !is_dense_output(p)) return;
-  i = &p->groups[p->group_count - 2];
-  for (int g = 0; g + 1 < p->group_count; g++)
-    if (!j || permute_is_at_most(p, p->load, &p->groups[g], j)) j = &p->groups[g];
-  if (i == j || !poly_is_constant(permute_stride(p, p->load, j), &step) || step != length) return;
-  // rows of whole vectors, and with the words that hang over no more than whole warps
-  int64_t vector = unit * length, J = 32, across = bytes == WORD ? 4 : unit, row = ROWS_BYTES / bytes;
-  if (bytes == WORD) row = 768 / bytes;
-  while (J > across && j->count % J) J /= 2; // what hangs over would be copied in parts
-  if (J < LEAST || j->count % J) return;
-  while (row / unit + (unit > 1) > MOST_THREADS) row /= 2;
-  row -= row % vector;
-  while (row > vector && unit > 1 && (row / unit + 1 + 31) / 32 * 32 - (row / unit + 1) > 16) row -= vector;
-  if (row < vector || i->count * length < row / 2 || j->count < J / 2) return;
-  lines = unit > 1 ? row / unit + 1 : row;
-  int64_t together = lines < MOST_THREADS / 2 ? MOST_THREADS / 2 / lines : 1, items = row / vector * (J / across), threads = lines * together;
-  while (J % together) together--, threads = lines * together;
-  struct when when = {.p = p};
-  permute_need_alignment(&when, copies[0], (uint32_t)(VECTOR / bytes));
-  permute_need_alignment(&when, p->store->mem, (uint32_t)unit);
-  const char *reason = arena_printf(p->arena, "%s, short runs of %lld elements: tiles of %lld by %lld of them, permuted in registers, through shared memory in words", permute_describe(p), (long long)length, (long long)(row / length), (long long)J);
-  if (!permute_begin(p, "units_words", &when, reason)) return;
-  permute_write_groups(p);
-  const char *y = permute_fresh(p, arena_printf(p->arena, "%s_%s", i->name, run->name)), *yt = permute_fresh(p, "row_tile"), *yi = permute_fresh(p, "row_in"), *jo = permute_piece(p, j, "_tile"), *ji = permute_piece(p, j, "_in"), *tile = permute_fresh(p, "tile");
-  const char *copy = permute_copy_name(p, 0), *stage = permute_stage_name(p), *order = NULL, *outside = NULL, *sy = permute_fresh(p, "S_row"), *sv = permute_fresh(p, "S_vector"), *su = permute_fresh(p, "S_unit"), *sc = permute_fresh(p, "S_element"),
-             *sb = permute_fresh(p, "S_across"), *sw = permute_fresh(p, "S_next"), *sf = permute_fresh(p, "S_far"), *sn = permute_fresh(p, "S_near"), *st = permute_fresh(p, "S_fill"), *sm = permute_fresh(p, "S_more"), *sp = permute_fresh(p, "S_thread"),
-             *yw = permute_fresh(p, "word"), *yv = permute_fresh(p, "element"), *bm = permute_fresh(p, "more"), *bp = permute_fresh(p, "part"), *ot = permute_fresh(p, "out");
-  for (int g = 0; g + 1 < p->group_count; g++)
-    if (&p->groups[g] != i && &p->groups[g] != j) outside = permute_join(p, outside, p->groups[g].name);
-  text_printf(p->out, "  fuse %s, %s -> %s;  split %s by %lld -> %s, %s;  split %s by %lld -> %s, %s;\n", i->name, run->name, y, y, (long long)row, yt, yi, j->name, (long long)J, jo, ji);
-  order = permute_join(p, permute_join(p, outside, jo), yt);
-  text_printf(p->out, "  reorder %s, %s, %s;\n  fuse %s -> %s;  bind %s -> block.x;\n  stage %s at %s in shared as %s pad %lld;\n", order, ji, yi, order, tile, tile, copies[0]->label, tile, copy, (long long)(unit * (row / unit % 2 ? 2 : 1)));
-  if (unit > 1) text_printf(p->out, "  split %s.%s by %lld -> %s, %s;  split %s by %lld -> %s, %s;", copy, yi, (long long)vector, sy, sv, sv, (long long)length, su, sc);
-  else text_printf(p->out, "  split %s.%s by %lld -> %s, %s;", copy, yi, (long long)length, sy, sc);
-  text_printf(p->out, "  split %s.%s by %lld -> %s, %s;  split %s by %lld -> %s, %s;\n  reorder %s, %s, %s, %s%s%s, %s;  fuse %s, %s, %s -> %s;", copy, ji, (long long)across, sb, sw, sb, (long long)(J / across < NEAR ? J / across : NEAR), sf, sn, sf, sy, sn, unit > 1 ? su : "",
-              unit > 1 ? ", " : "", sw, sc, sf, sy, sn, st);
-  text_printf(p->out, "  split %s by %lld -> %s, %s;  bind %s -> thread.x;  unroll %s;  vectorize %s%s%s, %s;\n", st, (long long)(items < threads ? items : threads), sm, sp, sp, sm, unit > 1 ? su : "", unit > 1 ? ", " : "", sw, sc);
-  const char *part = arena_printf(p->arena, "%s.%s", stage, yi);
-  if (unit > 1) {
-    text_printf(p->out, "  split %s by %lld along %s -> %s, %s;", part, (long long)unit, p->store->mem->label, yw, yv);
-    part = yw;
-  }
-  text_printf(p->out, "  split %s.%s by %lld -> %s, %s;  reorder %s, %s, %s%s%s;  fuse %s, %s -> %s;  bind %s -> thread.x;  unroll %s%s;%s%s%s\n", stage, ji, (long long)together, bm, bp, bm, bp, part, unit > 1 ? ", " : "", unit > 1 ? yv : "", bp,
-              part, ot, ot, bm, J / together > STEPS && unit > 1 ? " by 4" : "", unit > 1 ? "  vectorize " : "", unit > 1 ? yv : "", unit > 1 ? ";" : "");
   permute_end(p);
 }

@@ -22,6 +22,7 @@ struct blocks {
   struct list defs;    // struct ir_stmt, LET and FOR, by var->mark - 1
   uint32_t outside;    // the first so many are in front of the place where the program is doubled
   struct list guards;  // struct ir_stmt, IF: those that the condition makes needless
+  struct list limits;  // const struct ir_expr, v < number: of the guards around
   struct ir_expr *all; // the condition
 };
 
@@ -52,6 +53,10 @@ static struct ir_expr *upper(struct blocks *b, struct ir_expr *e) {
   case OP_THREAD: return ir_int(arena, e->type, (int64_t)b->entry->block[e->dimension] - 1);
   case OP_VAR: {
     const struct ir_stmt *stmt = definition(b, e->var);
+    for (uint32_t i = b->limits.count; i-- > 0;) {
+      const struct ir_expr *limit = b->limits.at[i];
+      if (limit->args[0]->var == e->var) return ir_int(arena, e->type, limit->args[1]->integer - 1);
+    }
     if (!stmt) return NULL;
     if (stmt->kind == IR_LET) return upper(b, stmt->value);
     struct ir_expr *end = upper(b, stmt->hi);
@@ -118,6 +123,16 @@ static bool is_implied_by_all(const struct blocks *b, const struct ir_expr *cond
   return false;
 }
 
+// Looks for guards in what the statement holds: of a variable that it tests there are fewer values there.
+static void find_inside(struct blocks *b, const struct ir_stmt *stmt, void (*find)(struct blocks *, const struct list *)) {
+  const struct ir_expr *c = stmt->value;
+  bool is_limit = stmt->kind == IR_IF && c->op == OP_LT && c->args[0]->op == OP_VAR && c->args[0]->type == TYPE_INDEX && ir_is_const(c->args[1]);
+  if (is_limit) list_push(b->arena, &b->limits, stmt->value);
+  find(b, &stmt->body);
+  if (is_limit) b->limits.count--;
+  find(b, &stmt->otherwise);
+}
+
 static void find_guards(struct blocks *b, const struct list *block) {
   for (uint32_t i = 0; i < block->count; i++) {
     struct ir_stmt *stmt = block->at[i];
@@ -129,8 +144,7 @@ static void find_guards(struct blocks *b, const struct list *block) {
       if (is_new) b->all = b->all ? ir_binary(b->arena, OP_AND, b->all, condition) : condition;
       list_push(b->arena, &b->guards, stmt);
     }
-    find_guards(b, &stmt->body);
-    find_guards(b, &stmt->otherwise);
+    find_inside(b, stmt, find_guards);
   }
 }
 
@@ -140,8 +154,7 @@ static void find_vectors(struct blocks *b, const struct list *block) {
     struct ir_stmt *stmt = block->at[i];
     struct ir_expr *condition = stmt->kind == IR_IF && stmt->otherwise.count ? block_condition(b, stmt) : NULL;
     if (condition && is_implied_by_all(b, condition)) list_push(b->arena, &b->guards, stmt);
-    find_vectors(b, &stmt->body);
-    find_vectors(b, &stmt->otherwise);
+    find_inside(b, stmt, find_vectors);
   }
 }
 

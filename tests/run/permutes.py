@@ -51,7 +51,8 @@ LINES = [([0, 2, 1], [3, 127, 129], 'f32')]
 
 # Where the class is asked for: rows of odd lengths and short runs, words that begin on multiples in memory; class:schedule.
 WORDS = [([0, 2, 1], [16, 127, 129], 'u8', 'lines:lines'), ([0, 2, 1], [8, 127, 129], 'f16', 'lines:lines'), ([0, 2, 1], [48, 33, 47], 'u8', 'lines:lines'), ([1, 0, 2], [601, 32, 3], 'u8', 'units:units_words'),
-         ([1, 0, 2], [401, 32, 3], 'f16', 'units:units_words'), ([1, 0, 2], [150, 64, 3], 'f32', 'units:units_words'), ([1, 0, 2], [333, 32, 5], 'u8', 'units:units_words')]
+         ([1, 0, 2], [401, 32, 3], 'f16', 'units:units_words'), ([1, 0, 2], [150, 64, 3], 'f32', 'units:units_words'), ([1, 0, 2], [333, 32, 5], 'u8', 'units:units_words'), ([1, 0, 2], [65, 40, 3], 'f64', 'units:units_words'), ([1, 0, 2], [254, 48, 3], 'f16', 'units:units_words'),
+         ([0, 2, 1, 3], [2, 150, 48, 3], 'u8', 'units:units_words'), ([1, 0, 2], [131, 56, 7], 'f16', 'units:units_words'), ([1, 0, 2], [90, 72, 6], 'f32', 'units:units_words')]
 
 # Boxes through shared memory: kept and moved short axes, odd matrices, tiles that hang over, words of several rows; (permutation, shape, type).
 PACKED = [([5, 1, 2, 4, 0, 3], [9, 2, 3, 24, 6, 16], 'f32'), ([2, 5, 4, 0, 3, 1], [3, 26, 4, 23, 13, 6], 'u8'), ([3, 0, 1, 2, 4], [8, 3, 4, 21, 49], 'u8'),
