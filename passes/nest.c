@@ -263,6 +263,8 @@ static void emit_loop(struct nest *n, const struct list *works, uint32_t from, u
     struct work *w = run.at[i];
     if (w->stage->kind == STAGE_REDUCE && w->first_reduction == depth) nest_emit_init(n, w, out);
   }
+  struct narrowed *narrowed = arena_array(n->arena, struct narrowed, run.count);
+  for (uint32_t i = 0; i < run.count; i++) nest_begin_narrow(n, run.at[i], depth, out, &narrowed[i]);
   struct list *body = out;
   struct work *first = run.at[0];
   uint32_t before = first->guards_done;
@@ -293,6 +295,7 @@ static void emit_loop(struct nest *n, const struct list *works, uint32_t from, u
   for (uint32_t i = 0; i < run.count; i++) list_at(&run, struct work, i)->guards_done = before;
   for (uint32_t i = 0; i < run.count; i++) {
     struct work *w = run.at[i];
+    nest_end_narrow(n, w, out, &narrowed[i]);
     if (w->stage->kind == STAGE_REDUCE && w->first_reduction == depth) nest_emit_finish(n, w, out);
   }
 }

@@ -83,6 +83,14 @@ void nest_emit_init(struct nest *n, struct work *w, struct list *out);
 void nest_emit_update(struct nest *n, struct work *w, struct list *out, bool is_only);
 // Behind the loops: over threads, then the initial value, into the stage's results.
 void nest_emit_finish(struct nest *n, struct work *w, struct list *out);
+// Around the loops of works from `depth` on: a sum of narrow integers, wide as its type is, adds up what these loops give in 32 bits, where that is known
+// not to overflow, and then once in its own width. nest_end_narrow restores the work; `narrowed` is scratch of the two.
+struct narrowed {
+  struct ir_stage *stage; // NULL: nothing was done
+  struct list accumulators;
+};
+void nest_begin_narrow(struct nest *n, struct work *w, uint32_t depth, struct list *out, struct narrowed *narrowed);
+void nest_end_narrow(struct nest *n, struct work *w, struct list *out, struct narrowed *narrowed);
 // Whether a later stage needs the result in every thread, or only where the reduced coordinates are all zero: a store that uses none of
 // the reduced thread axes runs there alone.
 bool nest_result_in_all(struct nest *n, struct work *w);

@@ -4,6 +4,8 @@
 //   for j in .. { set acc = acc + load(A, j) }   nest_emit_update, inside
 //   allreduce sum = sum_f32(acc) over x          nest_emit_finish
 //
+// A sum of narrow integers in 64 bits has a second accumulator, of 32, around its innermost loops of constant extents (nest_begin_narrow).
+//
 // Parallel loops inside the reduction make the accumulator an array; those around it that a reader does not share, the result. One that is read behind
 // an arrival outlives the guards around it as an array of one element.
 #include "passes/nest.h"
@@ -176,6 +178,73 @@ void nest_emit_update(struct nest *n, struct work *w, struct list *out, bool is_
   for (uint32_t k = 0; k < components; k++) arguments[k] = w->inner_axes.count ? named(n, out, read_accumulator(n, w, k), "before", stage->range) : read_accumulator(n, w, k);
   ir_inline(n->kernel, has_update ? &reducer->update : &reducer->combine, arguments, out, stage->range, values);
   set_all(n, w, out, values);
+}
+
+// How many values of a type of up to 16 bits add up without overflow in an i32; 0: the type is another one.
+static int64_t most_terms(enum type type) {
+  if (!type_is_integer(type) || type == TYPE_INDEX || type_bits(type) > 16) return 0;
+  return type_bits(type) == 8 ? 1 << 23 : 1 << 15;
+}
+
+// The narrow value that a sum of 64 bits adds up; NULL: it is another reduction.
+static struct ir_expr *narrow_operand(const struct ir_stage *stage) {
+  if (stage->kind != STAGE_REDUCE || component_count(stage) != 1 || stage->operands.count != 1 || stage->reducer->update.params.count || stage->reducer->combine.lets.count) return NULL;
+  const struct ir_reducer *reducer = stage->reducer;
+  const struct ir_expr *sum = reducer->combine.results.at[0];
+  struct ir_expr *operand = stage->operands.at[0];
+  bool is_sum = sum->op == OP_ADD && (sum->type == TYPE_I64 || sum->type == TYPE_U64);
+  for (uint32_t i = 0; i < 2 && is_sum; i++) is_sum = sum->args[i]->op == OP_VAR && sum->args[i]->var == reducer->combine.params.at[i];
+  if (!is_sum || !ir_const_is(identity(stage, 0), 0) || operand->op != OP_CAST) return NULL;
+  operand = operand->args[0];
+  while (operand->op == OP_CAST && type_is_integer(operand->type) && most_terms(operand->args[0]->type)) operand = operand->args[0]; // i64(i32(x))
+  return most_terms(operand->type) ? operand : NULL;
+}
+
+static bool is_narrow_enough(const struct work *w, uint32_t depth, const struct ir_expr *operand) {
+  int64_t terms = 1;
+  for (uint32_t d = 0; d < w->loops.count; d++) {
+    const struct ir_axis *axis = list_at(&w->loops, struct ir_stage_axis, d)->axis;
+    if (d < depth && has_axis(&w->inner_axes, axis)) return false; // it would add up all accumulators for each
+    if (d < depth) continue;
+    if (!ir_is_const(axis->extent) || axis->extent->integer < 1 || __builtin_mul_overflow(terms, axis->extent->integer, &terms)) return false;
+  }
+  return terms > 1 && terms <= most_terms(operand->type);
+}
+
+void nest_begin_narrow(struct nest *n, struct work *w, uint32_t depth, struct list *out, struct narrowed *narrowed) {
+  struct arena *arena = n->arena;
+  struct ir_expr *operand = narrow_operand(w->stage);
+  if (!operand || depth < w->first_reduction || !is_narrow_enough(w, depth, operand)) return;
+  narrowed->stage = w->stage;
+  narrowed->accumulators = w->accumulators;
+  struct ir_stage *stage = arena_new(arena, struct ir_stage);
+  *stage = *w->stage;
+  stage->reducer = arena_new(arena, struct ir_reducer);
+  stage->operands = stage->results = (struct list){0};
+  list_push(arena, &stage->reducer->identity, ir_int(arena, TYPE_I32, 0));
+  struct ir_expr *params[2];
+  for (uint32_t i = 0; i < 2; i++) {
+    struct ir_var *param = nest_new_let(n, i ? "b" : "a", TYPE_I32);
+    list_push(arena, &stage->reducer->combine.params, param);
+    params[i] = ir_ref(arena, param);
+  }
+  list_push(arena, &stage->reducer->combine.results, ir_binary(arena, OP_ADD, params[0], params[1]));
+  list_push(arena, &stage->operands, ir_cast(arena, TYPE_I32, operand));
+  list_push(arena, &stage->results, ir_new_var(n->kernel, VAR_VALUE, TYPE_I32, arena_printf(arena, "%s_part", list_at(&w->stage->results, struct ir_var, 0)->label)));
+  w->stage = stage;
+  w->accumulators = (struct list){0};
+  nest_emit_init(n, w, out);
+}
+
+void nest_end_narrow(struct nest *n, struct work *w, struct list *out, struct narrowed *narrowed) {
+  if (!narrowed->stage) return;
+  struct list *body = open_loops(n, out, w);
+  struct ir_expr *part = read_accumulator(n, w, 0);
+  w->stage = narrowed->stage;
+  w->accumulators = narrowed->accumulators;
+  struct ir_expr *before = read_accumulator(n, w, 0);
+  write_accumulator(n, w, body, 0, ir_binary(n->arena, OP_ADD, before, ir_cast(n->arena, before->type, part)));
+  close_loops(&w->inner_axes);
 }
 
 bool nest_result_in_all(struct nest *n, struct work *w) {
