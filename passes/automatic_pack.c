@@ -8,6 +8,9 @@
 // cheapest by a model of sectors, instructions and shared accesses is taken. Both sides then give a thread the axes that are fastest there, and
 // unroll the others: where a thread stands is divided once, and a step is a constant. Elements lie in shared memory in the order, and with the pad, that
 // makes the fewest bank conflicts, counted lane by lane.
+//
+// pack_words: bytes and halves lie in shared memory as words of neighbours along the output's fastest axis, where that is made of them: a thread reads as
+// many rows of the input and transposes them in registers.
 #include <string.h>
 
 #include "passes/automatic_permute.h"
@@ -38,11 +41,13 @@ struct walk {
   int64_t steps; // a thread
 };
 
+// What lies in shared memory is cells: elements, or `unit` neighbours along the output's fastest axis, which then is counted in cells, and so is the output.
 struct pack {
   struct permute *p;
   int64_t count[MAX_GROUPS]; // iterations
   struct side in, out;
-  int64_t most; // elements in shared memory
+  int64_t unit, cell; // elements, and bytes, of a cell
+  int64_t most;       // cells in shared memory
 };
 
 struct box {
@@ -91,6 +96,7 @@ static int axes_of_vector(const struct pack *k, const struct side *side, const s
   while (fused < side->chain && (fused == 0 || product % vector)) {
     int g = side->order[fused];
     if (fused > 0 && side->stride[g] != product) return 0; // an axis in front of it is cut
+    if (k->unit > 1 && side == &k->in && g == k->out.order[0]) return 0;
     product *= box->size[g];
     fused++;
   }
@@ -110,15 +116,18 @@ static int64_t widest(const struct pack *k, const struct side *side, const struc
   return vector;
 }
 
-// An access of the output is a word: its elements are read one by one. Where the fastest axis stays they lie side by side, and more are read at once.
+// An access of the output is a word: its elements are read one by one. Where the fastest axis stays they lie side by side, and more are read at once; so may cells.
 static int64_t widest_out(const struct pack *k, const struct box *box) {
-  bool stays = k->in.order[0] == k->out.order[0];
+  bool stays = k->in.order[0] == k->out.order[0] || k->unit > 1;
   int64_t vector = widest(k, &k->out, box, stays ? VECTOR : WORD);
   while (stays && vector * k->out.bytes > WORD && axes_of_vector(k, &k->out, box, vector) > 1) vector /= 2;
   return vector;
 }
 
 // --- Boxes ----------------------------------------------------------------------------------------------------------
+
+// Elements of the side that a step of the box's axis is.
+static int64_t cells_of(const struct pack *k, const struct side *side, int g) { return side == &k->in && g == k->out.order[0] ? k->unit : 1; }
 
 // The share of what is moved for a run of so many elements that is needed, as its contrary; lines of 128 bytes half used cost too.
 static double sectors(const struct pack *k, const struct side *side, const struct box *box, int64_t run, double lost) {
@@ -127,7 +136,7 @@ static double sectors(const struct pack *k, const struct side *side, const struc
   for (int i = 0; i < k->p->group_count; i++) {
     int g = side->order[i];
     if (side->stride[g] >= run) is_aligned &= side->stride[g] * side->bytes % SECTOR == 0;
-    else if (box->size[g] < k->count[g]) is_aligned &= side->stride[g] * box->size[g] * side->bytes % SECTOR == 0;
+    else if (box->size[g] < k->count[g]) is_aligned &= side->stride[g] * box->size[g] * cells_of(k, side, g) * side->bytes % SECTOR == 0;
   }
   if (!is_aligned) cost += lost / bytes;
   if (bytes < 256) cost += 0.15 * (256 - bytes) / 256;
@@ -136,15 +145,15 @@ static double sectors(const struct pack *k, const struct side *side, const struc
 }
 
 static double cost_of(const struct pack *k, const struct box *box) {
-  double waste = 1, blocks = 1, in = (double)widest(k, &k->in, box, VECTOR), out = (double)widest_out(k, box), bytes = (double)k->in.bytes, size = (double)(box->elements * k->in.bytes);
+  double waste = 1, blocks = 1, in = (double)widest(k, &k->in, box, VECTOR), out = (double)widest_out(k, box), bytes = (double)k->cell, size = (double)(box->elements * k->cell), unit = (double)k->unit;
   for (int g = 0; g < k->p->group_count; g++) {
     int64_t tiles = (k->count[g] + box->size[g] - 1) / box->size[g];
     blocks *= (double)tiles;
     waste *= (double)(tiles * box->size[g]) / (double)k->count[g];
   }
   double memory = 0.5 * sectors(k, &k->in, box, box->run_in, 20) + 0.5 * sectors(k, &k->out, box, box->run_out, 28);
-  double instructions = (5 / in + 1 + 1 + (out > 1 ? 0.75 : 0) + 5 / out) / (14.5 * bytes);
-  double accesses = (1 / in + 1 + 1 + 1 / out) / (3.6 * bytes);
+  double instructions = (5 * unit / in + 1 + 1 + (unit > 1 ? unit / 2 : out > 1 ? 0.75 : 0) + 5 / out) / (14.5 * bytes);
+  double accesses = (unit / in + 1 + 1 + 1 / out) / (3.6 * bytes);
   double cost = memory + waste * (0.5 * instructions + 0.5 * accesses) + 0.15 * (waste - 1);
   cost += 300 / size; // blocks begin and end
   if (blocks < BUSY) cost += 0.5 * (BUSY - blocks) / BUSY;
@@ -166,12 +175,12 @@ static int64_t take_run(const struct pack *k, const struct side *side, int whole
   return run * piece;
 }
 
-// Elements that lie side by side in a box.
+// Elements, or cells of the output, that lie side by side in a box.
 static int64_t run_of(const struct pack *k, const struct side *side, const int64_t *size) {
   int64_t run = 1;
   for (int i = 0; i < side->chain; i++) {
     int g = side->order[i];
-    run *= size[g];
+    run *= size[g] * cells_of(k, side, g);
     if (size[g] < k->count[g]) break;
   }
   return run;
@@ -184,6 +193,7 @@ static void try_box(const struct pack *k, const int64_t *size, int64_t most, str
     if (box.elements > most / size[g]) return;
     box.elements *= size[g];
   }
+  if (k->unit > 1 && size[k->out.order[0]] < 2) return;
   box.run_in = run_of(k, &k->in, size);
   box.run_out = run_of(k, &k->out, size);
   box.cost = cost_of(k, &box);
@@ -335,10 +345,10 @@ static double wavefronts_of(const struct walk *w, const struct box *box, const s
 
 // Instructions of a walk, an element: the access of the tensor and its address, those of shared memory, what puts words together, and divisions, which a
 // thread does once where its place in the run stays.
-static double instructions_of(const struct walk *w, const struct box *box, const struct layout *l, int64_t bytes) {
+static double instructions_of(const struct walk *w, const struct box *box, const struct layout *l, int64_t bytes, int64_t unit) {
   bool is_wide = is_vector_in(w, box, l);
   double vector = (double)w->vector, places = is_wide ? 1 : vector, divisions = 5 * places * (w->fused + (w->rows > 0) - 1), around = 1;
-  double all = 2 / vector + (is_wide ? 1 / vector : 1) + (w->vector > 1 && bytes < WORD && !is_wide ? 0.6 : 0);
+  double all = 2 * (double)unit / vector + (is_wide ? 1 / vector : 1) + (unit > 1 ? (double)unit / 2 : w->vector > 1 && bytes < WORD && !is_wide ? 0.6 : 0);
   for (int i = 0; i < w->item_count; i++) around *= (double)w->items[i];
   all += divisions / vector / (w->cut < 0 ? around : (double)w->steps);
   if (w->rows > 1) all += 4 * places * (w->rows - 1) / vector;
@@ -346,19 +356,20 @@ static double instructions_of(const struct walk *w, const struct box *box, const
 }
 
 // Passes of shared memory and of tensors, and instructions, as shares of what a multiprocessor can do while its part of a copy goes by.
-static double cost_of_walks(const struct walk *in, const struct walk *out, const struct box *box, const struct layout *l, int64_t bytes) {
-  double passes = l->wavefronts + 1 / (double)in->vector + 1 / (double)out->vector;
-  double instructions = instructions_of(in, box, l, bytes) + instructions_of(out, box, l, bytes);
+static double cost_of_walks(const struct pack *k, const struct walk *in, const struct walk *out, const struct box *box, const struct layout *l) {
+  int64_t bytes = k->cell;
+  double passes = l->wavefronts + (double)k->unit / (double)in->vector + 1 / (double)out->vector;
+  double instructions = instructions_of(in, box, l, bytes, k->unit) + instructions_of(out, box, l, bytes, 1);
   // Bytes read one by one leave little in flight. An H200, u8 [92, 96, 97, 98] to (3, 2, 0, 1): 98 us with bytes, 60 with words, in which instructions cost more.
-  double narrow = bytes * in->vector == 1 ? 0.8 : 0;
+  double narrow = k->in.bytes * in->vector == 1 ? 0.8 : 0;
   return passes / (3.6 * (double)bytes) + instructions / (14.5 * (double)bytes) + narrow;
 }
 
 static void try_layout(const struct pack *k, const struct box *box, const struct walk *in, const struct walk *out, struct layout l, struct layout *best) {
   place_axes(k, box, &l);
   if (l.elements > k->most) return;
-  l.wavefronts = wavefronts_of(in, box, &l, k->in.bytes) + wavefronts_of(out, box, &l, k->in.bytes) ;
-  l.cost = cost_of_walks(in, out, box, &l, k->in.bytes) + 0.0001 * (double)l.pad;
+  l.wavefronts = wavefronts_of(in, box, &l, k->cell) + wavefronts_of(out, box, &l, k->cell);
+  l.cost = cost_of_walks(k, in, out, box, &l) + 0.0001 * (double)l.pad;
   if (best->count == 0 || l.cost < best->cost - 1e-6) *best = l;
 }
 
@@ -378,7 +389,7 @@ static struct layout find_layout(const struct pack *k, const struct box *box, co
     if (is_out[out->axes[i]] && !is_placed[out->axes[i]]) orders[2].axes[orders[2].count++] = out->axes[i], is_placed[out->axes[i]] = true;
   for (int i = 0; i < in->count; i++)
     if (!is_placed[in->axes[i]]) orders[2].axes[orders[2].count++] = in->axes[i];
-  int64_t unit = k->in.bytes < WORD ? WORD / k->in.bytes : 1;
+  int64_t unit = k->cell < WORD ? WORD / k->cell : 1;
   for (int o = 0; o < 3; o++) {
     orders[o].padded = -1;
     try_layout(k, box, in, out, orders[o], &best);
@@ -415,13 +426,23 @@ static void write_split(struct permute *p, const char *axis, int64_t by, const c
   text_printf(p->out, "  split %s by %lld -> %s, %s;\n", axis, (long long)by, *outer, *inner);
 }
 
-// The loops of one side: `stage` names it, `names` are the axes of the box.
-static void write_walk(struct permute *p, const struct walk *w, const struct box *box, const char *stage, const char *const *names) {
-  const char *order = NULL, *threads = NULL, *vector = NULL, *run, *rows = NULL, *rows_in = NULL, *base = arena_printf(p->arena, "%s_run", stage), *items[MAX_GROUPS], *steps[MAX_GROUPS];
+// The loops of one side: `stage` names it, `all_names` are the axes of the box. Of the copy a thread takes `unit` neighbours along the axis `across` at once,
+// whose places are then rows; of the output, accesses are so many elements for each of a cell.
+static void write_walk(struct permute *p, const struct walk *w, const struct box *box, const char *stage, const char *const *all_names, int across, int64_t unit, int64_t cell) {
+  const char *names[MAX_GROUPS], *next = NULL, *order = NULL, *threads = NULL, *vector = NULL, *run, *rows = NULL, *rows_in = NULL, *base = arena_printf(p->arena, "%s_run", stage), *items[MAX_GROUPS], *steps[MAX_GROUPS];
   int64_t extents[MAX_GROUPS], unrolled = 1, all_rows = 1;
   int count = 0, item = 0;
+  memcpy(names, all_names, sizeof names);
+  if (unit > 1 && box->size[across] > 1) { // rows of the copy's cells, and those of a cell
+    const char *rows_of;
+    write_split(p, axis_of(p, stage, names[across]), unit, &rows_of, &next, arena_printf(p->arena, "%s_%s", stage, names[across]), "row", "unit");
+    names[across] = rows_of;
+  } else if (unit > 1) {
+    next = axis_of(p, stage, names[across]);
+  }
   for (int i = w->count; i-- > 0;) order = permute_join(p, order, axis_of(p, stage, names[w->axes[i]]));
-  if (w->count > 1) text_printf(p->out, "  reorder %s;\n", order);
+  if (next) order = permute_join(p, order, next);
+  if (strchr(order, ',')) text_printf(p->out, "  reorder %s;\n", order);
   for (int i = w->fused; i < w->fused + w->rows; i++) all_rows *= box->size[w->axes[i]];
   if (w->rows) {
     rows_in = write_fused(p, stage, w, w->fused, w->rows, names, NULL, "rows");
@@ -429,8 +450,8 @@ static void write_walk(struct permute *p, const struct walk *w, const struct box
     if (w->rows_in_run == 1) rows_in = NULL;
   }
   run = write_fused(p, stage, w, 0, w->fused, names, rows_in, "run");
-  if (w->vector > 1 && w->run == 1) vector = run, run = NULL;
-  else if (w->vector > 1) write_split(p, run, w->vector, &run, &vector, base, "part", "vector");
+  if (w->vector * cell > 1 && w->run == 1) vector = run, run = NULL;
+  else if (w->vector * cell > 1) write_split(p, run, w->vector * cell, &run, &vector, base, "part", "vector");
   if (rows) items[item++] = rows;
   for (int i = w->fused + w->rows; i < w->count; i++) items[item++] = axis_of(p, stage, names[w->axes[i]]);
   for (int i = w->item_count; i-- > 0;) {
@@ -454,6 +475,7 @@ static void write_walk(struct permute *p, const struct walk *w, const struct box
   order = NULL;
   for (int i = 0; i < count; i++) order = permute_join(p, order, steps[i]);
   if (threads) order = permute_join(p, order, threads);
+  if (next) vector = vector ? arena_printf(p->arena, "%s, %s", next, vector) : next;
   if (vector) order = permute_join(p, order, vector);
   if (strchr(order, ',')) text_printf(p->out, "  reorder %s;\n", order);
   if (threads && strchr(threads, ',')) {
@@ -476,18 +498,19 @@ static void write_pack(struct pack *k, const char *name, const struct box *box, 
   const struct ir_mem *copies[MOST_COPIES];
   struct when when = {.p = p};
   permute_copies(p, copies);
-  struct walk in = {0}, out = make_walk(k, &k->out, box, most_out);
+  struct walk in = {0}, out = {0};
   struct layout layout = {0};
-  for (int64_t vector = most_in; vector >= 1; vector /= 2) { // narrower ones may lie better
-    struct walk walk = make_walk(k, &k->in, box, vector);
-    struct layout one = find_layout(k, box, &walk, &out);
-    if (one.count && (layout.count == 0 || one.cost < layout.cost)) layout = one, in = walk;
-  }
+  for (int64_t vector = most_in; vector >= 1; vector /= 2) // narrower ones may lie better
+    for (int64_t vector_out = most_out; vector_out >= (k->unit > 1 ? 1 : most_out); vector_out /= 2) {
+      struct walk walk = make_walk(k, &k->in, box, vector), walk_out = make_walk(k, &k->out, box, vector_out);
+      struct layout one = find_layout(k, box, &walk, &walk_out);
+      if (one.count && (layout.count == 0 || one.cost < layout.cost)) layout = one, in = walk, out = walk_out;
+    }
   if (layout.count == 0) return;
   permute_need_alignment(&when, copies[0], (uint32_t)in.vector);
-  permute_need_alignment(&when, p->store->mem, (uint32_t)out.vector);
+  permute_need_alignment(&when, p->store->mem, (uint32_t)(out.vector * k->unit));
   const char *reason = arena_printf(p->arena, "%s, boxes of %lld elements through shared memory: %lld side by side in the input, %lld in the output; %lld bytes at a time in and %lld out, %.2f passes of shared memory a word",
-                                    permute_describe(p), (long long)box->elements, (long long)box->run_in, (long long)box->run_out, (long long)(in.vector * k->in.bytes), (long long)(out.vector * k->out.bytes), layout.wavefronts);
+                                    permute_describe(p), (long long)(box->elements * k->unit), (long long)box->run_in, (long long)(box->run_out * k->unit), (long long)(in.vector * k->in.bytes), (long long)(out.vector * k->out.bytes), layout.wavefronts);
   if (!permute_begin(p, name, &when, reason)) return;
   permute_write_groups(p);
   // tiles outside, those whose neighbours lie nearest last; the box inside, as it lies in shared memory
@@ -498,12 +521,13 @@ static void write_pack(struct pack *k, const char *name, const struct box *box, 
     names[g] = p->groups[g].name;
     if (box->size[g] == k->count[g]) continue;
     const char *axis = names[g];
-    if (box->size[g] > 1) {
+    int64_t size = box->size[g] * cells_of(k, &k->in, g);
+    if (size > 1) {
       axis = permute_piece(p, &p->groups[g], "_tile");
       names[g] = permute_piece(p, &p->groups[g], "_in");
-      text_printf(p->out, "  split %s by %lld -> %s, %s;\n", p->groups[g].name, (long long)box->size[g], axis, names[g]);
+      text_printf(p->out, "  split %s by %lld -> %s, %s;\n", p->groups[g].name, (long long)size, axis, names[g]);
     }
-    int64_t near = (k->in.stride[g] < k->out.stride[g] ? k->in.stride[g] : k->out.stride[g]) * box->size[g];
+    int64_t of_in = k->in.stride[g], of_out = k->out.stride[g] * (g == k->out.order[0] ? 1 : k->unit), near = (of_in < of_out ? of_in : of_out) * size;
     int place = count++;
     for (; place > 0 && distance[place - 1] < near; place--) distance[place] = distance[place - 1], outside[place] = outside[place - 1];
     distance[place] = near, outside[place] = axis;
@@ -517,17 +541,38 @@ static void write_pack(struct pack *k, const char *name, const struct box *box, 
     text_printf(p->out, "  fuse %s -> %s;", blocks, tile);
   }
   text_printf(p->out, "  bind %s -> block.x;\n  stage %s at %s in shared as %s", tile, copies[0]->label, tile, permute_copy_name(p, 0));
+  if (k->unit > 1) text_printf(p->out, " unit %lld along %s", (long long)k->unit, names[k->out.order[0]]);
   if (layout.padded >= 0) text_printf(p->out, " pad %lld along %s", (long long)layout.pad, names[layout.axes[layout.padded]]);
   text_puts(p->out, ";\n");
-  write_walk(p, &in, box, permute_copy_name(p, 0), names);
-  write_walk(p, &out, box, permute_stage_name(p), names);
+  write_walk(p, &in, box, permute_copy_name(p, 0), names, k->out.order[0], k->unit, 1);
+  write_walk(p, &out, box, permute_stage_name(p), names, -1, 1, k->unit);
   // one block alone would wait at its barrier: registers for two at least
-  if (2 * layout.elements * k->in.bytes <= permute_shared_limit(p)) text_puts(p->out, "  blocks 2;\n");
+  if (2 * layout.elements * k->cell <= permute_shared_limit(p)) text_puts(p->out, "  blocks 2;\n");
   permute_end(p);
 }
 
+// Cells of so many elements: rows of the output are made of them. False: they are not, or the fastest axis stays.
+static bool take_cells(struct pack *k, int64_t unit) {
+  int fast = k->out.order[0];
+  if (k->in.order[0] == fast || k->count[fast] % unit) return false;
+  for (int i = 1; i < k->p->group_count; i++)
+    if (k->out.stride[k->out.order[i]] % unit) return false;
+  for (int i = 1; i < k->p->group_count; i++) k->out.stride[k->out.order[i]] /= unit;
+  k->count[fast] /= unit;
+  k->unit = unit;
+  k->cell = k->out.bytes = k->in.bytes * unit;
+  k->most /= unit;
+  return true;
+}
+
+static bool is_cut(const struct pack *k, const struct box *box) {
+  bool is = false;
+  for (int g = 0; g < k->p->group_count; g++) is |= box->size[g] < k->count[g];
+  return is;
+}
+
 bool permute_pack(struct permute *p) {
-  struct pack k = {.p = p};
+  struct pack k = {.p = p, .unit = 1}, cells;
   const struct ir_mem *copies[MOST_COPIES];
   size_t before = p->out->length;
   if (permute_copies(p, copies) != 1 || copies[0] != p->load->mem) return false;
@@ -537,12 +582,20 @@ bool permute_pack(struct permute *p) {
   }
   if (!make_side(&k, p->load, &k.in) || !make_side(&k, p->store, &k.out)) return false;
   int64_t bytes = permute_shared_limit(p) < MOST_BYTES ? permute_shared_limit(p) : MOST_BYTES;
+  k.cell = k.in.bytes;
   k.most = bytes / k.in.bytes;
   struct box box = find_box(&k);
   if (box.elements < 2) return false;
-  bool has_outside = false;
-  for (int g = 0; g < p->group_count; g++) has_outside |= box.size[g] < k.count[g];
-  if (!has_outside) return false; // too small to be cut
+  if (!is_cut(&k, &box)) return false; // too small
+  for (int64_t unit = WORD / k.in.bytes; unit >= 2 && p->a->forced; unit /= 2) {
+    cells = k;
+    struct box other;
+    if (!take_cells(&cells, unit)) continue;
+    other = find_box(&cells);
+    if (other.elements < 2 || !is_cut(&cells, &other)) continue;
+    write_pack(&cells, "pack_words", &other, widest(&cells, &cells.in, &other, VECTOR), widest_out(&cells, &other));
+    break;
+  }
   write_pack(&k, "pack", &box, widest(&k, &k.in, &box, VECTOR), widest_out(&k, &box));
   if (!p->view.is_closed) write_pack(&k, "pack_unaligned", &box, 1, 1);
   return p->out->length > before;
