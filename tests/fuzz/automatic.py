@@ -42,7 +42,7 @@ class Own:
 
     def __init__(self, number):
         self.case = Case(number)
-        self.case.schedules = []
+        self.case.schedules, self.case.options, self.case.arch = [], [], None
         r = random.Random(number + 1)
         self.name = r.choice([None] * 4 + classes())
         self.options = [f"--class={self.name}"] if self.name else ["--remarks=schedule"]

@@ -9,6 +9,8 @@ Pieces are kept apart, so that a failing case can be reduced: see Case.smaller()
 import random
 import re
 
+import aimed
+
 INTS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
 FLOATS = ["f32", "f64"]
 STORED = ["f16", "bf16"]
@@ -77,10 +79,26 @@ class Case:
         self.reducers, self.groups, self.schedules, self.parameters = [], [], [], {}
         self.order, self.count = [], 0
         self.values = {}  # --arg of tensors
-        self.kernel()
+        self.options, self.arch = [], None
+        self.aim = random.Random(number + (2 << 40))
+        if self.aim.random() < 0.3:
+            aimed.fill(self)
+        else:
+            self.kernel()
+            self.arch = self.aim.choice([None] * 4 + aimed.ARCHITECTURES)
+        if self.aim.random() < 0.05:
+            aimed.spoil(self)
 
     def chance(self, p):
         return self.r.random() < p
+
+    @staticmethod
+    def new_group(loops):
+        return Group(loops)
+
+    @staticmethod
+    def new_schedule():
+        return Schedule()
 
     def fresh(self, stem):
         self.count += 1
@@ -752,9 +770,10 @@ class Case:
         for name, (_, value) in self.scalars.items():
             if name in words:
                 out += ["--arg", f"{name}={value}"]
-        if any(" by cp_async" in d for s in self.schedules for d in s.directives):
-            out += ["--arch=sm_80"]
-        return out
+        asynchronous = any(" by cp_async" in d for s in self.schedules for d in s.directives)
+        if self.arch or asynchronous:
+            out.append(f"--arch={self.arch or 'sm_80'}")
+        return out + self.options
 
     # --- Reduction of a failing case --------------------------------------------------------------------------------
 
