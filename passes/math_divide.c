@@ -270,10 +270,7 @@ static struct ir_expr *by_constant(struct math *m, bool is_quotient, struct ir_e
   if (!is_power && m->bounded.count) {
     struct ir_expr *quotient = by_product(m, a, d);
     if (quotient && is_quotient) return quotient;
-    if (quotient) { // never above d - 1: said, since pass `prove` knows it of remainders alone
-      struct ir_expr *rest = ir_cast(arena, TYPE_U32, ir_binary(arena, OP_SUB, a, ir_binary(arena, OP_MUL, quotient, b)));
-      return ir_cast(arena, a->type, ir_binary(arena, OP_MIN, rest, ir_int(arena, TYPE_U32, (int64_t)d - 1)));
-    }
+    if (quotient) return ir_binary(arena, OP_SUB, a, ir_binary(arena, OP_MUL, quotient, b)); // pass `prove` knows this form
   }
   if (!is_power || !is_nonnegative(m, a)) return machine(m, is_quotient, a, b);
   if (!is_quotient) return ir_binary(arena, OP_AND, a, ir_int(arena, a->type, (int64_t)(d - 1)));

@@ -256,6 +256,26 @@ static const struct av *eval_op(struct prover *p, struct ir_expr *e) {
   return value_op(p, e->op, e->type, args, e->count);
 }
 
+static const struct ir_expr *without_casts(const struct ir_expr *e) {
+  while (e->op == OP_CAST && type_is_integer(e->type) && type_is_integer(e->args[0]->type) && type_bits(e->type) == 32 && type_bits(e->args[0]->type) == 32) e = e->args[0];
+  return e;
+}
+
+// x - (x * M >> s) * d where that is x % d for all values of x: so pass `math` divides what is small by numbers. NULL: it is something else.
+static const struct av *eval_remainder(struct prover *p, struct ir_expr *e) {
+  const struct ir_expr *whole = e->op == OP_SUB && type_is_integer(e->type) && type_bits(e->type) == 32 ? without_casts(e->args[1]) : NULL;
+  if (!whole || whole->op != OP_MUL || !ir_is_const(whole->args[1])) return NULL;
+  const struct ir_expr *shift = without_casts(whole->args[0]), *product = shift->op == OP_SHR && ir_is_const(shift->args[1]) ? without_casts(shift->args[0]) : NULL;
+  if (!product || product->op != OP_MUL || product->type != TYPE_U32 || !ir_is_const(product->args[1]) || !ir_equal(without_casts(product->args[0]), without_casts(e->args[0]))) return NULL;
+  int64_t d = whole->args[1]->integer, times = product->args[1]->integer, s = shift->args[1]->integer, lo, hi, up, error, most;
+  const struct av *args[2] = {prove_eval(p, e->args[0])};
+  value_bounds(p, args[0], &lo, &hi);
+  if (lo < 0 || d <= 0 || times <= 0 || s < 0 || s > 31 || __builtin_mul_overflow(times, hi, &most) || most > UINT32_MAX) return NULL;
+  if (__builtin_mul_overflow(times, d, &up) || (error = up - (INT64_C(1) << s)) < 0 || __builtin_mul_overflow(error, hi, &most) || most >= INT64_C(1) << s) return NULL;
+  args[1] = value_number(p, e->type, d);
+  return value_op(p, OP_REM, e->type, args, 2);
+}
+
 const struct av *prove_eval(struct prover *p, struct ir_expr *e) {
   const struct av *v;
   switch ((int)e->op) {
@@ -292,6 +312,10 @@ const struct av *prove_eval(struct prover *p, struct ir_expr *e) {
   case OP_ARCH:
   case OP_SHARED_LIMIT: v = value_uniform(p, e->type, INT64_MIN, INT64_MAX); break;
   case OP_SELECT: v = eval_select(p, e); break;
+  case OP_SUB:
+    v = eval_remainder(p, e);
+    if (!v) v = eval_op(p, e);
+    break;
   default: v = eval_op(p, e); break;
   }
   return p->fact_count && is_number_type(e->type) ? apply_facts(p, e, v) : v;
