@@ -83,14 +83,6 @@ void nest_emit_init(struct nest *n, struct work *w, struct list *out);
 void nest_emit_update(struct nest *n, struct work *w, struct list *out, bool is_only);
 // Behind the loops: over threads, then the initial value, into the stage's results.
 void nest_emit_finish(struct nest *n, struct work *w, struct list *out);
-// Around the loops of works from `depth` on: a sum of narrow integers, wide as its type is, adds up what these loops give in 32 bits, where that is known
-// not to overflow, and then once in its own width. nest_end_narrow restores the work; `narrowed` is scratch of the two.
-struct narrowed {
-  struct ir_stage *stage; // NULL: nothing was done
-  struct list accumulators;
-};
-void nest_begin_narrow(struct nest *n, struct work *w, uint32_t depth, struct list *out, struct narrowed *narrowed);
-void nest_end_narrow(struct nest *n, struct work *w, struct list *out, struct narrowed *narrowed);
 // Whether a later stage needs the result in every thread, or only where the reduced coordinates are all zero: a store that uses none of
 // the reduced thread axes runs there alone.
 bool nest_result_in_all(struct nest *n, struct work *w);
@@ -99,6 +91,22 @@ void nest_begin_lets(struct nest *n, struct work *w, struct list *out);
 void nest_end_lets(struct work *w);
 // Results kept in arrays are read at the consumer's own place: not before the loops that say which element are open.
 void nest_refresh_values(struct nest *n);
+
+// nest_narrow.c: around the loops of a work from `depth` on, accumulators that cost less: 32 bits for a sum of narrow integers in 64, where none can overflow, and
+// for the index of argmin and argmax, which also need not ask which index is lower where indices only grow. nest_end_narrow puts what they hold into the work's own.
+// `narrowed` is scratch of the two.
+struct narrowed {
+  struct ir_stage *stage; // NULL: nothing was done
+  struct list accumulators;
+};
+void nest_begin_narrow(struct nest *n, struct work *w, uint32_t depth, struct list *out, struct narrowed *narrowed);
+void nest_end_narrow(struct nest *n, struct work *w, struct list *out, struct narrowed *narrowed);
+
+// The accumulators of a work, for nest_narrow.c: loops over its inner axes (their variables stay substituted until nest_close_loops), and one element.
+struct list *nest_open_loops(struct nest *n, struct list *out, const struct work *w);
+void nest_close_loops(const struct list *axes);
+struct ir_expr *nest_read_accumulator(struct nest *n, struct work *w, uint32_t component);
+void nest_write_accumulator(struct nest *n, struct work *w, struct list *out, uint32_t component, struct ir_expr *value);
 
 // nest_init.c: the values that a reduction starts from, in arguments[0..components), behind its loops: where the conditions around the reduction hold,
 // and the identity elsewhere, where nobody reads the result.

@@ -4,8 +4,6 @@
 //   for j in .. { set acc = acc + load(A, j) }   nest_emit_update, inside
 //   allreduce sum = sum_f32(acc) over x          nest_emit_finish
 //
-// A sum of narrow integers in 64 bits has a second accumulator, of 32, around its innermost loops of constant extents (nest_begin_narrow).
-//
 // Parallel loops inside the reduction make the accumulator an array; those around it that a reader does not share, the result. One that is read behind
 // an arrival outlives the guards around it as an array of one element.
 #include "passes/nest.h"
@@ -40,7 +38,7 @@ static struct list axis_refs(struct nest *n, const struct list *axes) {
   return refs;
 }
 
-static struct ir_expr *read_accumulator(struct nest *n, struct work *w, uint32_t component) {
+struct ir_expr *nest_read_accumulator(struct nest *n, struct work *w, uint32_t component) {
   if (w->inner_axes.count == 0) return ir_ref(n->arena, w->accumulators.at[component]);
   struct list refs = axis_refs(n, &w->inner_axes);
   return ir_load(n->arena, w->accumulators.at[component], &refs);
@@ -54,7 +52,7 @@ static void write_memory(struct nest *n, struct list *out, struct ir_mem *mem, c
   list_push(n->arena, out, store);
 }
 
-static void write_accumulator(struct nest *n, struct work *w, struct list *out, uint32_t component, struct ir_expr *value) {
+void nest_write_accumulator(struct nest *n, struct work *w, struct list *out, uint32_t component, struct ir_expr *value) {
   if (w->inner_axes.count) {
     write_memory(n, out, w->accumulators.at[component], &w->inner_axes, value, w->stage->range);
     return;
@@ -90,8 +88,8 @@ bool nest_fits_registers(const struct work *w) {
   return element_count(&w->kept_axes) * element_count(&w->inner_axes) <= (has_loop ? MOST_LOOPS : MOST_ELEMENTS);
 }
 
-// Opens a loop over each inner axis of the work (new loop variables); returns the innermost body. close_loops undoes the substitutions.
-static struct list *open_loops(struct nest *n, struct list *out, const struct work *w) {
+// Opens a loop over each inner axis of the work (new loop variables); returns the innermost body. nest_close_loops undoes the substitutions.
+struct list *nest_open_loops(struct nest *n, struct list *out, const struct work *w) {
   bool is_whole = nest_fits_registers(w);
   for (uint32_t i = 0; i < w->inner_axes.count; i++) {
     struct ir_axis *axis = w->inner_axes.at[i];
@@ -107,7 +105,7 @@ static struct list *open_loops(struct nest *n, struct list *out, const struct wo
   return out;
 }
 
-static void close_loops(const struct list *axes) {
+void nest_close_loops(const struct list *axes) {
   for (uint32_t i = 0; i < axes->count; i++) list_at(axes, struct ir_axis, i)->var->subst = NULL;
 }
 
@@ -126,9 +124,9 @@ void nest_emit_init(struct nest *n, struct work *w, struct list *out) {
     }
   }
   if (w->inner_axes.count) {
-    struct list *body = open_loops(n, out, w);
-    for (uint32_t k = 0; k < component_count(stage); k++) write_accumulator(n, w, body, k, identity(stage, k));
-    close_loops(&w->inner_axes);
+    struct list *body = nest_open_loops(n, out, w);
+    for (uint32_t k = 0; k < component_count(stage); k++) nest_write_accumulator(n, w, body, k, identity(stage, k));
+    nest_close_loops(&w->inner_axes);
   }
 }
 
@@ -156,7 +154,7 @@ static struct ir_expr *named(struct nest *n, struct list *out, struct ir_expr *e
 static void set_all(struct nest *n, struct work *w, struct list *out, struct ir_expr **values) {
   uint32_t count = component_count(w->stage);
   for (uint32_t k = 0; k < count && count > 1; k++) values[k] = named(n, out, values[k], "next", w->stage->range);
-  for (uint32_t k = 0; k < count; k++) write_accumulator(n, w, out, k, values[k]);
+  for (uint32_t k = 0; k < count; k++) nest_write_accumulator(n, w, out, k, values[k]);
 }
 
 void nest_emit_update(struct nest *n, struct work *w, struct list *out, bool is_only) {
@@ -175,76 +173,9 @@ void nest_emit_update(struct nest *n, struct work *w, struct list *out, bool is_
   }
   bool is_simple = reducer->combine.lets.count == 0 && components == 1 && !has_update;
   for (uint32_t k = 0; k < operands && !is_simple; k++) arguments[components + k] = named(n, out, arguments[components + k], "x", stage->range);
-  for (uint32_t k = 0; k < components; k++) arguments[k] = w->inner_axes.count ? named(n, out, read_accumulator(n, w, k), "before", stage->range) : read_accumulator(n, w, k);
+  for (uint32_t k = 0; k < components; k++) arguments[k] = w->inner_axes.count ? named(n, out, nest_read_accumulator(n, w, k), "before", stage->range) : nest_read_accumulator(n, w, k);
   ir_inline(n->kernel, has_update ? &reducer->update : &reducer->combine, arguments, out, stage->range, values);
   set_all(n, w, out, values);
-}
-
-// How many values of a type of up to 16 bits add up without overflow in an i32; 0: the type is another one.
-static int64_t most_terms(enum type type) {
-  if (!type_is_integer(type) || type == TYPE_INDEX || type_bits(type) > 16) return 0;
-  return type_bits(type) == 8 ? 1 << 23 : 1 << 15;
-}
-
-// The narrow value that a sum of 64 bits adds up; NULL: it is another reduction.
-static struct ir_expr *narrow_operand(const struct ir_stage *stage) {
-  if (stage->kind != STAGE_REDUCE || component_count(stage) != 1 || stage->operands.count != 1 || stage->reducer->update.params.count || stage->reducer->combine.lets.count) return NULL;
-  const struct ir_reducer *reducer = stage->reducer;
-  const struct ir_expr *sum = reducer->combine.results.at[0];
-  struct ir_expr *operand = stage->operands.at[0];
-  bool is_sum = sum->op == OP_ADD && (sum->type == TYPE_I64 || sum->type == TYPE_U64);
-  for (uint32_t i = 0; i < 2 && is_sum; i++) is_sum = sum->args[i]->op == OP_VAR && sum->args[i]->var == reducer->combine.params.at[i];
-  if (!is_sum || !ir_const_is(identity(stage, 0), 0) || operand->op != OP_CAST) return NULL;
-  operand = operand->args[0];
-  while (operand->op == OP_CAST && type_is_integer(operand->type) && most_terms(operand->args[0]->type)) operand = operand->args[0]; // i64(i32(x))
-  return most_terms(operand->type) ? operand : NULL;
-}
-
-static bool is_narrow_enough(const struct work *w, uint32_t depth, const struct ir_expr *operand) {
-  int64_t terms = 1;
-  for (uint32_t d = 0; d < w->loops.count; d++) {
-    const struct ir_axis *axis = list_at(&w->loops, struct ir_stage_axis, d)->axis;
-    if (d < depth && has_axis(&w->inner_axes, axis)) return false; // it would add up all accumulators for each
-    if (d < depth) continue;
-    if (!ir_is_const(axis->extent) || axis->extent->integer < 1 || __builtin_mul_overflow(terms, axis->extent->integer, &terms)) return false;
-  }
-  return terms > 1 && terms <= most_terms(operand->type);
-}
-
-void nest_begin_narrow(struct nest *n, struct work *w, uint32_t depth, struct list *out, struct narrowed *narrowed) {
-  struct arena *arena = n->arena;
-  struct ir_expr *operand = narrow_operand(w->stage);
-  if (!operand || depth < w->first_reduction || !is_narrow_enough(w, depth, operand)) return;
-  narrowed->stage = w->stage;
-  narrowed->accumulators = w->accumulators;
-  struct ir_stage *stage = arena_new(arena, struct ir_stage);
-  *stage = *w->stage;
-  stage->reducer = arena_new(arena, struct ir_reducer);
-  stage->operands = stage->results = (struct list){0};
-  list_push(arena, &stage->reducer->identity, ir_int(arena, TYPE_I32, 0));
-  struct ir_expr *params[2];
-  for (uint32_t i = 0; i < 2; i++) {
-    struct ir_var *param = nest_new_let(n, i ? "b" : "a", TYPE_I32);
-    list_push(arena, &stage->reducer->combine.params, param);
-    params[i] = ir_ref(arena, param);
-  }
-  list_push(arena, &stage->reducer->combine.results, ir_binary(arena, OP_ADD, params[0], params[1]));
-  list_push(arena, &stage->operands, ir_cast(arena, TYPE_I32, operand));
-  list_push(arena, &stage->results, ir_new_var(n->kernel, VAR_VALUE, TYPE_I32, arena_printf(arena, "%s_part", list_at(&w->stage->results, struct ir_var, 0)->label)));
-  w->stage = stage;
-  w->accumulators = (struct list){0};
-  nest_emit_init(n, w, out);
-}
-
-void nest_end_narrow(struct nest *n, struct work *w, struct list *out, struct narrowed *narrowed) {
-  if (!narrowed->stage) return;
-  struct list *body = open_loops(n, out, w);
-  struct ir_expr *part = read_accumulator(n, w, 0);
-  w->stage = narrowed->stage;
-  w->accumulators = narrowed->accumulators;
-  struct ir_expr *before = read_accumulator(n, w, 0);
-  write_accumulator(n, w, body, 0, ir_binary(n->arena, OP_ADD, before, ir_cast(n->arena, before->type, part)));
-  close_loops(&w->inner_axes);
 }
 
 bool nest_result_in_all(struct nest *n, struct work *w) {
@@ -316,10 +247,10 @@ void nest_emit_finish(struct nest *n, struct work *w, struct list *out) {
   struct ir_stage *stage = w->stage;
   uint32_t components = component_count(stage), at_once = tuples_at_once(n, w), tuples = at_once ? at_once : 1;
   struct ir_expr **values = arena_array(n->arena, struct ir_expr *, components * tuples);
-  struct list *body = at_once ? out : open_loops(n, out, w);
+  struct list *body = at_once ? out : nest_open_loops(n, out, w);
   for (uint32_t t = 0; t < tuples; t++) {
     if (at_once) choose_element(n, &w->inner_axes, t);
-    for (uint32_t k = 0; k < components; k++) values[t * components + k] = read_accumulator(n, w, k);
+    for (uint32_t k = 0; k < components; k++) values[t * components + k] = nest_read_accumulator(n, w, k);
   }
   if (w->thread_axes) {
     struct ir_stmt *allreduce = ir_stmt(n->arena, IR_ALLREDUCE, stage->range);
@@ -340,7 +271,7 @@ void nest_emit_finish(struct nest *n, struct work *w, struct list *out) {
     if (at_once) choose_element(n, &w->inner_axes, t);
     finish_value(n, w, body, values + t * components);
   }
-  close_loops(&w->inner_axes);
+  nest_close_loops(&w->inner_axes);
 }
 
 static bool are_open(const struct list *axes) {
