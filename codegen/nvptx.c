@@ -155,18 +155,22 @@ static bool verify(struct nvptx *cg) {
   return !cg->failed;
 }
 
-// The attribute that makes LLVM's own vectorisers leave a function alone; its parser of default<O3> turns them on whatever the options
-// say. They join bytes into <16 x i8> aligned to 1, which NVPTX loads as if aligned to 16. Wide accesses are pass `widen`'s, where alignment is known.
-// It is taken off again before code is emitted, where the load and store vectoriser, which heeds alignment, joins what
-// was taken apart.
-static void forbid_vectors(struct nvptx *cg, bool forbid) {
-  const char *name = "noimplicitfloat";
-  unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+// What LLVM may not do to a function, by attributes that are taken off again before code is emitted.
+// noimplicitfloat: its own vectorisers, which its parser of default<O3> turns on whatever the options say. They join bytes into <16 x i8> aligned to 1, which NVPTX
+// loads as if aligned to 16. Wide accesses are pass `widen`'s, where alignment is known. Behind it the load and store vectoriser, which heeds alignment, joins what was
+// taken apart.
+// sanitize_thread (a word; no pass that heeds it by adding checks is run): loads of memory that is known to exist, as shared memory is, in front of conditions. Where one thread alone reads
+// what it wrote itself, the others would read beside it: a race, of a value that is not used.
+static void forbid(struct nvptx *cg, bool forbidden) {
+  static const char *const names[] = {"noimplicitfloat", "sanitize_thread"};
   LLVMAttributeIndex place = (LLVMAttributeIndex)LLVMAttributeFunctionIndex;
-  for (LLVMValueRef f = LLVMGetFirstFunction(cg->module); f; f = LLVMGetNextFunction(f)) {
-    if (LLVMIsDeclaration(f)) continue;
-    if (forbid) LLVMAddAttributeAtIndex(f, place, LLVMCreateEnumAttribute(cg->llvm, kind, 0));
-    else LLVMRemoveEnumAttributeAtIndex(f, place, kind);
+  for (uint32_t i = 0; i < 2; i++) {
+    unsigned kind = LLVMGetEnumAttributeKindForName(names[i], strlen(names[i]));
+    for (LLVMValueRef f = LLVMGetFirstFunction(cg->module); f; f = LLVMGetNextFunction(f)) {
+      if (LLVMIsDeclaration(f)) continue;
+      if (forbidden) LLVMAddAttributeAtIndex(f, place, LLVMCreateEnumAttribute(cg->llvm, kind, 0));
+      else LLVMRemoveEnumAttributeAtIndex(f, place, kind);
+    }
   }
 }
 
@@ -187,10 +191,10 @@ static bool optimize(struct nvptx *cg, LLVMTargetMachineRef machine) {
   static const char *const pipelines[] = {"default<O0>", "default<O1>", "default<O2>", PIPELINE};
   uint32_t level = cg->context->options->optimize;
   LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-  forbid_vectors(cg, true);
+  forbid(cg, true);
   LLVMErrorRef error = LLVMRunPasses(cg->module, pipelines[level > 3 ? 3 : level], machine, options);
   LLVMDisposePassBuilderOptions(options);
-  forbid_vectors(cg, false);
+  forbid(cg, false);
   if (error) {
     char *message = LLVMGetErrorMessage(error);
     refuse(cg, message);

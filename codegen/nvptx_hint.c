@@ -80,10 +80,14 @@ LLVMValueRef nvptx_hinted_load(struct nvptx *cg, const struct nvptx_object *obje
   const char *text = object->policy
                          ? arena_printf(cg->context->arena, "ld.global%s%s %s, [$%u], $%u;", opcode, shape.type, lists[shape.words], shape.words, shape.words + 1)
                          : arena_printf(cg->context->arena, "ld.global%s%s %s, [$%u];", opcode, shape.type, lists[shape.words], shape.words);
-  const char *constraints = arena_printf(cg->context->arena, "%s,l%s%s", outs[shape.words], object->policy ? ",l" : "", object->is_constant ? "" : ",~{memory}");
-  LLVMValueRef operands[2] = {address(cg, place), object->policy};
+  // LLVM's code generator takes assembly of registers alone for what may run anywhere, and moves it out of loops in front of the conditions that keep it inside its
+  // tensor. An operand that might be a place in memory says that it reads: it is moved like a load.
+  const char *constraints = arena_printf(cg->context->arena, "%s,l%s,i%s", outs[shape.words], object->policy ? ",l" : "", object->is_constant ? "" : ",~{memory}");
+  LLVMValueRef operands[3] = {address(cg, place), object->policy};
+  uint32_t count = object->policy ? 2 : 1;
+  operands[count++] = nvptx_const(cg, TYPE_I32, 0);
   LLVMTypeRef result = shape.words == 1 ? word : LLVMStructTypeInContext(cg->llvm, words, shape.words, false);
-  LLVMValueRef loaded = call_asm(cg, result, text, constraints, operands, object->policy ? 2 : 1, !object->is_constant);
+  LLVMValueRef loaded = call_asm(cg, result, text, constraints, operands, count, !object->is_constant);
   if (bytes < 4) return LLVMBuildTrunc(cg->builder, loaded, type, "");
   if (shape.words > 1) {
     LLVMValueRef vector = LLVMGetUndef(LLVMVectorType(word, shape.words));

@@ -16,6 +16,7 @@
 // where a reducer is ordered, and every thread gets the same bits. Reductions that pass a block barrier and do not depend on each other share
 // it. The method is that of TVM's LowerThreadAllreduce; masks are computed, never asked of the hardware.
 #include "passes/allreduce_emit.h"
+#include "passes/stage.h"
 
 // --- What was chosen, for a person ------------------------------------------------------------------------------------
 
@@ -300,15 +301,15 @@ static bool lower_block(struct lowering *l, struct list *block, enum around arou
     }
     struct group group = find_group(l, block, i, &choice);
     bool needs_barrier = has_barrier(choice.kind) && around == AROUND_LOOP && (is_nested || (count % 2 == 1 && is_first));
-    uint64_t before = allreduce_shared_bytes(l->entry, false);
+    int64_t before = entry_shared_bytes(l->entry, true);
     list_append(context->arena, &out, &group.before);
     lower(l, &group.sources, &choice, differs != 0, needs_barrier, &out);
     list_append(context->arena, &out, &group.after);
-    uint64_t bytes = allreduce_shared_bytes(l->entry, false), declared = allreduce_shared_bytes(l->entry, true), most = ALLREDUCE_SHARED_LIMIT;
+    int64_t bytes = entry_shared_bytes(l->entry, true), declared = entry_shared_bytes(l->entry, false), most = ALLREDUCE_SHARED_LIMIT;
     if (declared < bytes && declared <= most && context->options->target) most = context->options->target->shared_limit; // what is asked for at launch is more
     if (bytes > before && bytes > most) {
-      diag_error(context->diag, ERROR_SHARED_LIMIT, stmt->range, "with this reduction over threads a block takes %llu bytes of shared memory; at most %llu are legal",
-                 (unsigned long long)bytes, (unsigned long long)most);
+      diag_error(context->diag, ERROR_SHARED_LIMIT, stmt->range, "with this reduction over threads a block takes %lld bytes of shared memory; at most %lld are legal",
+                 (long long)bytes, (long long)most);
       diag_note(context->diag, (struct range){0}, "legal here: fewer threads, or smaller copies of tensors in shared memory");
       good = false;
     }

@@ -74,9 +74,6 @@ void allreduce_find_varying(const struct ir_entry *entry);
 // The axes in which an expression differs, behind that.
 uint32_t allreduce_varies(const struct ir_entry *entry, const struct ir_expr *e);
 
-// Bytes of shared memory that an entry declares, and unless `is_declared`, those that it asks for at launch.
-uint64_t allreduce_shared_bytes(const struct ir_entry *entry, bool is_declared);
-
 // The least power of two that is not below x.
 uint32_t next_power_of_two(uint32_t x);
 

@@ -1,5 +1,6 @@
 // Statements and expressions that the forms of pass `allreduce` share.
 #include "passes/allreduce_emit.h"
+#include "passes/stage.h"
 
 struct ir_expr *emit_number(struct emitter *e, int64_t value) { return ir_int(e->arena, e->entry->index_type, value); }
 
@@ -138,17 +139,6 @@ static bool is_used(const struct emitter *e, const struct scratch *scratch) {
   return false;
 }
 
-uint64_t allreduce_shared_bytes(const struct ir_entry *entry, bool is_declared) {
-  uint64_t bytes = 0;
-  for (uint32_t i = 0; i < entry->memory.count; i++) {
-    const struct ir_mem *mem = entry->memory.at[i];
-    if (mem->space != SPACE_SHARED || !mem->dims.count || !ir_is_const(mem->dims.at[0]) || !ir_is_const(mem->strides.at[0])) continue;
-    if (is_declared && mem->is_dynamic) continue;
-    bytes += (uint64_t)(list_at(&mem->dims, struct ir_expr, 0)->integer * list_at(&mem->strides, struct ir_expr, 0)->integer) * type_bytes(mem->type);
-  }
-  return bytes;
-}
-
 // Words of the reduction's turn; of the other one where memory is short, at the cost of a barrier that pass `barriers` finds to be missing.
 static struct ir_mem *take_scratch(struct emitter *e, const char *label, enum type type, uint32_t words) {
   struct scratch *found = NULL;
@@ -156,7 +146,7 @@ static struct ir_mem *take_scratch(struct emitter *e, const char *label, enum ty
     struct scratch *scratch = e->pool->objects.at[i];
     if (scratch->mem->type == type && scratch->turn == e->pool->turn && !is_used(e, scratch)) found = scratch;
   }
-  bool is_short = allreduce_shared_bytes(e->entry, true) + (uint64_t)words * type_bytes(type) > ALLREDUCE_SHARED_LIMIT;
+  bool is_short = entry_shared_bytes(e->entry, false) + (int64_t)words * type_bytes(type) > ALLREDUCE_SHARED_LIMIT;
   for (uint32_t i = 0; is_short && i < e->pool->objects.count && !found; i++) {
     struct scratch *scratch = e->pool->objects.at[i];
     if (scratch->mem->type == type && !is_used(e, scratch)) found = scratch;

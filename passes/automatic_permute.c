@@ -461,7 +461,7 @@ static void try_runs(struct permute *p, const char *name, uint32_t vector, int64
     if (!near_out || permute_is_at_most(p, p->store, group, near_out)) near_out = group;
     if (!near_in || permute_is_at_most(p, p->load, group, near_in)) near_in = group;
   }
-  if (!near_out || !near_in) return;
+  if (!near_out || !near_in || lanes < 1) return;
   permute_need_multiple(&when, run, vector);
   permute_need_least(&when, run, least);
   for (uint32_t i = 0; i < p->view.accesses.count; i++) {

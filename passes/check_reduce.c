@@ -293,9 +293,10 @@ static struct ir_reducer *choose_reducer(struct checker *c, const struct ast_exp
 }
 
 // The guard of a reduction with an initial value says which elements count. That it is the reduction's own shows by the axis that it names; all of
-// its other conditions are those around it, under which alone the initial value may be read.
+// its other conditions are those around it, under which alone the initial value may be read. One that never holds names it as what no iteration is.
 static struct ir_expr *name_axis(struct checker *c, struct ir_expr *guard, const struct scope_axis *axis) {
   struct ir_expr *inside = ir_binary(c->arena, OP_GE, ir_ref(c->arena, axis->var), axis->lo);
+  if (ir_const_is(guard, 0)) return ir_binary(c->arena, OP_LT, ir_ref(c->arena, axis->var), axis->lo);
   return ir_binary(c->arena, OP_AND, inside, guard);
 }
 

@@ -27,6 +27,7 @@ struct edge {
   struct ir_kernel *kernel;
   struct ir_entry *entry;
   struct list scope; // struct ir_stmt: LET and FOR statements around, outermost first
+  struct list tests; // struct ir_stmt: IF statements that this pass made, in front of loops that would read empty tensors
 };
 
 struct candidate {
@@ -88,6 +89,46 @@ static bool reads_partial(const struct list *block, const struct ir_var *clamped
     if (partial.is_read || reads_partial(&stmt->body, clamped)) return true;
   }
   return false;
+}
+
+enum { HAS_GUARD = 1, IS_WRITTEN = 2, IS_PARTLY_WRITTEN = 4 };
+
+// Whether a block holds the guard, and how it stores to the array: under conditions that are not around the guard too, or without.
+static unsigned find_stores(const struct edge *e, const struct list *block, const struct ir_mem *mem, const struct ir_stmt *guard) {
+  unsigned found = 0;
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *stmt = block->at[i];
+    if (stmt == guard) {
+      found |= HAS_GUARD;
+      continue;
+    }
+    if (stmt->kind == IR_STORE && stmt->mem == mem) found |= IS_WRITTEN;
+    bool is_condition = stmt->kind == IR_IF;
+    for (uint32_t k = 0; k < e->tests.count && is_condition; k++) is_condition = e->tests.at[k] != stmt;
+    unsigned inside = find_stores(e, &stmt->body, mem, guard) | find_stores(e, &stmt->otherwise, mem, guard);
+    found |= is_condition && inside & IS_WRITTEN && !(inside & HAS_GUARD) ? IS_PARTLY_WRITTEN : inside;
+  }
+  return found;
+}
+
+struct partly {
+  const struct edge *edge;
+  const struct ir_stmt *guard;
+  bool is_read;
+};
+
+static void find_partly_written(struct ir_expr *x, void *state) {
+  struct partly *partly = state;
+  if (partly->is_read || (x->op != OP_LOAD && x->op != OP_LOAD_FLAT) || x->mem->space != SPACE_LOCAL) return;
+  unsigned found = find_stores(partly->edge, &partly->edge->entry->body, x->mem, partly->guard);
+  partly->is_read = found & IS_PARTLY_WRITTEN && !(found & IS_WRITTEN);
+}
+
+// Whether what is guarded reads an array that stages before wrote under conditions alone: nothing was written where the guard does not hold.
+static bool reads_partly_written(const struct edge *e, const struct ir_stmt *guard) {
+  struct partly partly = {e, guard, false};
+  ir_visit_block(&guard->body, find_partly_written, &partly);
+  return partly.is_read;
 }
 
 static bool is_selectable(const struct list *block) {
@@ -334,11 +375,12 @@ static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
   statement_facts(e->entry, &facts, loop);
   if (!ir_const_is(loop->lo, 0) || has_collective(&loop->body) || !find_candidate(e, loop, &facts, &loop->body, &c)) return 1;
   if (loop->unroll == UINT32_MAX || loop->unroll == UNROLL_VECTOR) {
-    if (c.guard->value->args[0]->op != OP_VAR || !is_selectable(&c.guard->body)) return 1;
+    if (c.guard->value->args[0]->op != OP_VAR || !is_selectable(&c.guard->body) || reads_partly_written(e, c.guard)) return 1;
     struct list lets = {0};
     select_guard(e, &loop->body, c.guard, &lets);
     struct ir_stmt *test = ir_stmt(e->arena, IR_IF, loop->range);
     test->value = binary(e, OP_GT, c.end, number(e, 0));
+    list_push(e->arena, &e->tests, test);
     list_push(e->arena, &test->body, loop);
     block->at[place] = test;
     return 1;
@@ -364,7 +406,7 @@ static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
   edge->body = ir_clone_block(e->kernel, &loop->body);
   loop->var->subst = NULL;
   struct list lets = {0};
-  select_guard(e, &edge->body, find_twin(&loop->body, &edge->body, c.guard), &lets);
+  if (!reads_partly_written(e, c.guard)) select_guard(e, &edge->body, find_twin(&loop->body, &edge->body, c.guard), &lets);
   drop_guard(e, &loop->body, c.guard);
   loop->hi = c.base || prove_at_most(&facts, middle, loop->hi) ? middle : binary(e, OP_MIN, loop->hi, middle);
   list_insert(e->arena, block, place + 1, edge);

@@ -148,3 +148,19 @@ struct ir_expr *entry_grid_extent(struct arena *arena, const struct ir_entry *en
     facts_add_condition(&facts, list_at(&entry->assumptions, struct ir_requirement, i)->condition);
   return !prove_at_most(&facts, one, extent) ? ir_binary(arena, OP_MAX, extent, one) : extent;
 }
+
+int64_t entry_shared_bytes(const struct ir_entry *entry, bool with_dynamic) {
+  int64_t bytes = 0;
+  for (uint32_t i = 0; i < entry->memory.count; i++) {
+    const struct ir_mem *mem = entry->memory.at[i];
+    if (mem->space != SPACE_SHARED || (mem->is_dynamic && !with_dynamic)) continue;
+    int64_t elements = 1, alignment = mem->alignment > type_bytes(mem->type) ? mem->alignment : type_bytes(mem->type);
+    if (mem->dims.count) {
+      const struct ir_expr *dim = mem->dims.at[0], *stride = mem->strides.at[0];
+      if (!ir_is_const(dim) || !ir_is_const(stride)) continue;
+      elements = dim->integer * stride->integer;
+    }
+    bytes = (bytes + alignment - 1) / alignment * alignment + elements * type_bytes(mem->type);
+  }
+  return bytes;
+}

@@ -28,6 +28,9 @@ struct ir_axis *stage_bound_axis(const struct ir_stage *stage, enum ir_bind bind
 // The extent of a logical block axis: the largest among the stages, as an i64 expression of sizes. At least 1 where blocks that differ in it arrive.
 struct ir_expr *entry_grid_extent(struct arena *arena, const struct ir_entry *entry, uint32_t dimension);
 
+// Bytes of shared memory that a block has, each object from a multiple of its alignment on: those that the kernel declares, and what a launch asks for.
+int64_t entry_shared_bytes(const struct ir_entry *entry, bool with_dynamic);
+
 // Whether a name other than a size or scalar stands in it: an axis, or what is made of axes.
 bool mentions_axis(const struct ir_expr *e);
 // Whether the stage reads `value`, the result of another one.

@@ -134,22 +134,13 @@ static void begin_memory(struct sharer *s) {
   mem->range = s->directive->range;
 }
 
-// One copy may be larger than what a kernel can declare.
+// One copy may be larger than what a kernel can declare, or is left of it.
 static bool add_memory(struct sharer *s, int64_t units, int64_t own) {
   struct diag *diag = s->context->diag;
   struct ir_mem *mem = s->copy;
-  int64_t declared = 0, total = own, most = s->context->options->target ? s->context->options->target->shared_limit : STATIC_LIMIT;
-  bool has_dynamic = false;
-  for (uint32_t i = 0; i < s->entry->memory.count; i++) {
-    const struct ir_mem *other = s->entry->memory.at[i];
-    if (other->space != SPACE_SHARED || other->dims.count == 0) continue;
-    const struct ir_expr *dim = other->dims.at[0], *stride = other->strides.at[0];
-    int64_t others = dim->integer * stride->integer * type_bytes(other->type);
-    has_dynamic |= other->is_dynamic;
-    declared += other->is_dynamic ? 0 : others;
-    total += others;
-  }
-  mem->is_dynamic = own > STATIC_LIMIT && !has_dynamic;
+  int64_t declared = entry_shared_bytes(s->entry, false), most = s->context->options->target ? s->context->options->target->shared_limit : STATIC_LIMIT;
+  int64_t before = entry_shared_bytes(s->entry, true), total = before + own;
+  mem->is_dynamic = declared + own > STATIC_LIMIT && before == declared;
   declared += mem->is_dynamic ? 0 : own;
   if (declared > STATIC_LIMIT) total = declared, most = STATIC_LIMIT;
   if (units > MOST_UNITS || total > most) {
@@ -385,6 +376,9 @@ struct run {
   int64_t rows;
 };
 
+// Memory has a place for each iteration, and one where there is none.
+static int64_t extent_of(const struct ir_axis *axis) { return axis->extent->integer > 0 ? axis->extent->integer : 1; }
+
 static bool find_run(struct sharer *s, const struct ir_stage *reader, struct facts *facts, struct ir_expr *load, struct run *run) {
   uint32_t count = s->own.count;
   run->offset = schedule_offset(s->arena, facts, reader, s->tensor, load->args);
@@ -404,10 +398,10 @@ static bool find_run(struct sharer *s, const struct ir_stage *reader, struct fac
       if (run->is_row[i] && run->strides[i] == length) next = i;
     if (next == count) break;
     run->is_row[next] = false;
-    if (__builtin_mul_overflow(length, list_at(&s->own, struct ir_axis, next)->extent->integer, &length) || length > MOST_UNITS) return refuse_along(s, reader, "this one is too long");
+    if (__builtin_mul_overflow(length, extent_of(s->own.at[next]), &length) || length > MOST_UNITS) return refuse_along(s, reader, "this one is too long");
   }
   for (uint32_t i = 0; i < count; i++)
-    if (run->is_row[i] && (__builtin_mul_overflow(run->rows, list_at(&s->own, struct ir_axis, i)->extent->integer, &run->rows) || run->rows > MOST_UNITS)) return refuse_along(s, reader, "there are too many");
+    if (run->is_row[i] && (__builtin_mul_overflow(run->rows, extent_of(s->own.at[i]), &run->rows) || run->rows > MOST_UNITS)) return refuse_along(s, reader, "there are too many");
   return true;
 }
 
@@ -455,6 +449,11 @@ static struct ir_stage *make_run(struct sharer *s, const struct ir_stage *reader
   if (pieces & (pieces - 1)) return refuse(s, reader, "copies along a tensor are made of pieces of a power of two"), NULL;
   if (number(s, SHARED_UNIT) > 1 || number(s, SHARED_BITS) || s->directive->axes.count > AXIS_OF_PAD) return refuse_along(s, reader, "their layout is that of the tensor, with a pad behind each"), NULL;
   if (s->tensor->is_strided) return refuse_along(s, reader, "it has strides of its own"), NULL;
+  for (uint32_t i = 0; i < reader->lets.count; i++) list_at(&reader->lets, struct ir_stmt, i)->var->mark = 1; // evaluated in the reader alone
+  bool is_sayable = true;
+  for (uint32_t d = 0; d < load->count; d++) is_sayable &= is_available(load->args[d]);
+  for (uint32_t i = 0; i < reader->lets.count; i++) list_at(&reader->lets, struct ir_stmt, i)->var->mark = 0;
+  if (!is_sayable) return refuse(s, reader, "the place that it reads depends on more than axes"), NULL;
   if (!find_run(s, reader, &facts, load, &run)) return NULL;
   struct list in_run = {0};
   for (uint32_t i = 0; i < s->own.count; i++)
@@ -471,7 +470,7 @@ static struct ir_stage *make_run(struct sharer *s, const struct ir_stage *reader
   list_push(arena, &mem->strides, ir_int(arena, TYPE_I64, units));
   int64_t behind = units - 1, stride = row;
   for (uint32_t i = s->own.count; i-- > 0;) {
-    int64_t extent = list_at(&s->own, struct ir_axis, i)->extent->integer, by = run.is_row[i] ? stride : run.strides[i];
+    int64_t extent = extent_of(s->own.at[i]), by = run.is_row[i] ? stride : run.strides[i];
     list_insert(arena, &mem->dims, 1, ir_int(arena, TYPE_I64, extent));
     list_insert(arena, &mem->strides, 1, ir_int(arena, TYPE_I64, by));
     behind -= (extent - 1) * by;
