@@ -125,15 +125,33 @@ static void bound_base(const struct prover *p, uint32_t base, int64_t *lo, int64
   if (multiple > 1 && *lo > 0 && *lo < INT64_MAX - multiple) *lo = (*lo + multiple - 1) / multiple * multiple;
 }
 
+// The same of base - limit, `limit` a symbol that is not known, from bounds of the base.
+static void bound_distance(const struct prover *p, uint32_t base, int64_t base_lo, int64_t base_hi, uint32_t limit, int64_t *lo, int64_t *hi) {
+  *lo = INT64_MIN / 2, *hi = INT64_MAX / 2;
+  for (uint32_t i = 0; i < p->unknown_count; i++) {
+    const struct symbol *condition = p->unknowns[i].is_uniform && p->unknowns[i].symbol ? &p->symbols[p->unknowns[i].symbol] : NULL;
+    if (!condition || condition->op != OP_LT || condition->args[1] != limit) continue;
+    const struct symbol *left = &p->symbols[condition->args[0]];
+    bool is_sum = left->op == OP_ADD && left->args[0] == base && p->symbols[left->args[1]].op == OP_CONST;
+    int64_t least, most, number = is_sum ? p->symbols[left->args[1]].number : 0;
+    if (!is_sum && condition->args[0] != base) continue;
+    if (__builtin_add_overflow(base_lo, number, &least) || __builtin_add_overflow(base_hi, number, &most) || !bounds_fit(p->symbols[base].type, least, most)) continue; // it may wrap
+    if (p->unknowns[i].truth && -number - 1 < *hi) *hi = -number - 1;
+    if (!p->unknowns[i].truth && -number > *lo) *lo = -number;
+  }
+}
+
 // Whether a uniform condition base + number < limit follows from those in force: 1 it does, 0 its contrary does, -1 neither.
 static int follows(struct prover *p, struct ir_expr *condition) {
   if (condition->op != OP_LT || !type_is_integer(condition->args[0]->type)) return -1;
   const struct av *x = prove_eval(p, condition->args[0]), *limit = prove_eval(p, condition->args[1]);
   int64_t lo, hi;
-  if (!value_is_uniform(x) || !x->base || x->poison || !value_is_known(limit) || limit->known) return -1;
+  bool is_far = value_is_uniform(limit) && limit->base && !limit->number; // only how far it is from the base is known
+  if (!value_is_uniform(x) || !x->base || x->poison || (!is_far && (!value_is_known(limit) || limit->known))) return -1;
   value_bounds(p, x, &lo, &hi);
   if (__builtin_sub_overflow(lo, x->number, &lo) || __builtin_sub_overflow(hi, x->number, &hi)) return -1;
-  bound_base(p, x->base, &lo, &hi);
+  if (is_far) bound_distance(p, x->base, lo, hi, limit->base, &lo, &hi);
+  else bound_base(p, x->base, &lo, &hi);
   if (__builtin_add_overflow(lo, x->number, &lo) || __builtin_add_overflow(hi, x->number, &hi)) return -1;
   return hi < limit->number ? 1 : lo >= limit->number ? 0 : -1;
 }
@@ -159,7 +177,7 @@ static uint32_t *copy_order(struct prover *p, const struct node *node) {
   return order;
 }
 
-// The threads that are here for which a condition base + number < limit, the base the same for all and known by its bounds only, is decided by
+// The threads that are here for which a condition base + number < limit, the base the same for all and known by its bounds, or its distance from the limit, only, is decided by
 // their own number: it holds for *yes and not for *no. False where there are none.
 static bool find_decided(struct prover *p, struct ir_expr *condition, struct threads *yes, struct threads *no) {
   memset(yes, 0, sizeof *yes);
@@ -167,13 +185,16 @@ static bool find_decided(struct prover *p, struct ir_expr *condition, struct thr
   if (condition->op != OP_LT || !type_is_integer(condition->args[0]->type)) return false;
   const struct av *x = prove_eval(p, condition->args[0]), *limit = prove_eval(p, condition->args[1]);
   bool is_sum = !x->is_varying && x->base && x->known;
-  if ((!is_sum && !(x->is_varying && x->floor)) || x->poison || !value_is_known(limit) || limit->known) return false;
+  bool is_far = is_sum && value_is_uniform(limit) && limit->base && !limit->number; // only how far it is from the base is known
+  if ((!is_sum && !(x->is_varying && x->floor)) || x->poison || (!is_far && (!value_is_known(limit) || limit->known))) return false;
   struct reach reach = value_reach(p, x);
   int64_t base_lo, base_hi, least = 0, most = 0;
   if (is_sum) value_known_bounds(p, x->known, &least, &most);
   value_bounds(p, x, &base_lo, &base_hi);
   if (__builtin_sub_overflow(base_lo, most, &base_lo) || __builtin_sub_overflow(base_hi, least, &base_hi)) return false; // facts hold for threads that are here
-  if (is_sum) bound_base(p, x->base, &base_lo, &base_hi);
+  if (is_far && !bounds_fit(x->type, base_lo, base_hi)) return false;
+  if (is_far) bound_distance(p, x->base, base_lo, base_hi, limit->base, &base_lo, &base_hi);
+  else if (is_sum) bound_base(p, x->base, &base_lo, &base_hi);
   bool is_any = false;
   for (uint32_t t = 0; t < p->threads; t++) {
     if (!threads_has(&p->may, t)) continue;
@@ -181,8 +202,8 @@ static bool find_decided(struct prover *p, struct ir_expr *condition, struct thr
     int64_t known = is_sum ? x->known[t] : 0;
     if (__builtin_add_overflow(base_lo, known, &lo)) continue;
     if (__builtin_add_overflow(base_hi, known, &hi)) hi = INT64_MAX;
-    if (hi < limit->number || reach_hi(&reach, t) < limit->number) threads_add(yes, t);
-    else if (lo >= limit->number || reach_lo(&reach, t) >= limit->number) threads_add(no, t);
+    if (hi < limit->number || (!is_far && reach_hi(&reach, t) < limit->number)) threads_add(yes, t);
+    else if (lo >= limit->number || (!is_far && reach_lo(&reach, t) >= limit->number)) threads_add(no, t);
     else continue;
     is_any = true;
   }

@@ -203,7 +203,10 @@ static struct list copy_indices(struct sharer *s, const struct list *axes) {
     list_push(s->arena, &indices, place);
   }
   if (rest) list_push(s->arena, &indices, rest);
-  if (s->phase) list_push(s->arena, &indices, s->phase);
+  if (!s->phase) return indices;
+  for (uint32_t i = 0; i < axes->count; i++) list_at(&s->own, struct ir_axis, i)->var->subst = ir_ref(s->arena, list_at(axes, struct ir_axis, i)->var);
+  list_push(s->arena, &indices, ir_substitute(s->arena, s->phase));
+  for (uint32_t i = 0; i < axes->count; i++) list_at(&s->own, struct ir_axis, i)->var->subst = NULL;
   return indices;
 }
 
@@ -416,20 +419,28 @@ static void add_axis_of_run(struct sharer *s, struct ir_stage *fill, const char 
   list_push(s->arena, &fill->axes, used);
 }
 
-// The place in the tensor of an element of a piece, in the fill.
-static struct ir_expr *place_in_run(struct sharer *s, struct ir_expr *first, int64_t pieces, struct ir_var *piece_var, struct ir_var *element) {
+// The place in the tensor of an element of a piece, in the fill. A tensor without elements is not read.
+static struct ir_expr *place_in_run(struct sharer *s, const struct ir_stage *reader, const struct ir_expr *load, struct ir_stage *fill, struct ir_expr *first, int64_t pieces, struct ir_var *piece_var, struct ir_var *element) {
   struct arena *arena = s->arena;
   struct ir_expr *factor = ir_int(arena, TYPE_INDEX, pieces), *one = ir_int(arena, TYPE_INDEX, 1), *total = ir_int(arena, TYPE_I64, 1);
   for (uint32_t d = 0; d < s->tensor->dims.count; d++) total = ir_binary(arena, OP_MUL, total, s->tensor->dims.at[d]);
   struct ir_expr *elements = ir_is_const(total) ? ir_int(arena, TYPE_INDEX, total->integer) : ir_cast(arena, TYPE_INDEX, total);
   struct ir_expr *piece = ir_binary(arena, OP_ADD, ir_binary(arena, OP_DIV, first, factor), ir_ref(arena, piece_var));
+  for (uint32_t d = 0; d < s->tensor->dims.count && (s->entry->is_general || ir_is_const(total)); d++) {
+    struct ir_expr *dim = s->tensor->dims.at[d], *place = stage_in_leaves(arena, reader, load->args[d]);
+    bool is_of_part = false; // where an axis around is empty, nothing runs
+    for (uint32_t i = 0; i < s->own.count; i++) is_of_part |= ir_mentions(place, list_at(&s->own, struct ir_axis, i)->var);
+    struct ir_expr *is_there = ir_binary(arena, OP_GT, ir_cast(arena, TYPE_INDEX, dim), ir_int(arena, TYPE_INDEX, 0));
+    if (is_of_part && !ir_const_is(is_there, 1)) list_push(arena, &fill->guards, is_there);
+  }
   if (s->entry->is_general) { // pieces need not be whole there
     struct ir_expr *place = ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, piece, factor), ir_ref(arena, element));
     return ir_binary(arena, OP_MIN, place, ir_binary(arena, OP_SUB, elements, one));
   }
   struct ir_requirement *assumption = arena_new(arena, struct ir_requirement);
-  struct ir_expr *rest = ir_binary(arena, OP_MOD, total, ir_int(arena, TYPE_I64, pieces));
-  *assumption = (struct ir_requirement){ir_binary(arena, OP_EQ, rest, ir_int(arena, TYPE_I64, 0)), arena_printf(arena, "'%s' is not made of whole pieces", s->tensor->label), s->directive->range};
+  struct ir_expr *rest = ir_binary(arena, OP_MOD, total, ir_int(arena, TYPE_I64, pieces)), *whole = ir_binary(arena, OP_EQ, rest, ir_int(arena, TYPE_I64, 0));
+  if (!ir_is_const(total)) whole = ir_binary(arena, OP_AND, ir_binary(arena, OP_GT, total, ir_int(arena, TYPE_I64, 0)), whole);
+  *assumption = (struct ir_requirement){whole, arena_printf(arena, "'%s' is not made of whole pieces", s->tensor->label), s->directive->range};
   list_push(arena, &s->entry->assumptions, assumption);
   struct ir_expr *last = ir_binary(arena, OP_SUB, ir_binary(arena, OP_DIV, elements, factor), one);
   return ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, ir_binary(arena, OP_MIN, piece, last), factor), ir_ref(arena, element));
@@ -509,7 +520,7 @@ static struct ir_stage *make_run(struct sharer *s, const struct ir_stage *reader
   list_push(arena, &fill->indices, ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, ir_ref(arena, piece), factor), ir_ref(arena, element)));
   struct list places = {0};
   for (uint32_t d = 0; d + 1 < s->tensor->dims.count; d++) list_push(arena, &places, zero);
-  list_push(arena, &places, place_in_run(s, first, pieces, piece, element));
+  list_push(arena, &places, place_in_run(s, reader, load, fill, first, pieces, piece, element));
   fill->value = ir_load(arena, s->tensor, &places);
   return fill;
 }
