@@ -2,9 +2,10 @@
 
 #include <string.h>
 
+#include "passes/rescale.h"
 #include "passes/stage.h"
 
-enum { VECTOR_BYTES = 16, KEPT_BYTES = 256, THREADS = 256, SERIAL_FLIGHT = 8, MAX_WHOLE = 16 };
+enum { VECTOR_BYTES = 16, KEPT_BYTES = 256, KEPT_COLUMN_BYTES = 512, THREADS = 256, SERIAL_FLIGHT = 8, MAX_WHOLE = 16 };
 
 // --- Shapes ----------------------------------------------------------------------------------------------------------
 
@@ -84,11 +85,16 @@ struct writer {
   struct arena *arena;
   struct text *out;
   struct list taken; // const char *
+  bool rescales;     // see begin
 };
 
-static struct writer begin(struct view *view, const char *name, const char *when, const char *reason) {
-  struct writer w = {.view = view, .arena = view->a->arena, .out = view->a->out};
+static bool has_rescaled(const struct view *view);
+
+// `rescales`: a maximum and the sum of exponentials below it are one reduction, since what they read is not kept.
+static struct writer begin(struct view *view, const char *name, const char *when, const char *reason, bool rescales) {
+  struct writer w = {.view = view, .arena = view->a->arena, .out = view->a->out, .rescales = rescales};
   const char *condition = view->a->condition;
+  if (rescales && has_rescaled(view)) reason = arena_printf(w.arena, "%s; a maximum and the sum of exponentials below it in one pass", reason);
   if (view->extra) when = when && *when ? arena_printf(w.arena, "%s && %s", view->extra, when) : view->extra;
   text_printf(w.out, "// %s: %s\n", name, reason);
   text_printf(w.out, "schedule %s as %s", view->a->kernel->label, name);
@@ -160,6 +166,20 @@ static bool needs(const struct ir_stage *stage, const struct ir_stage *producer)
   return false;
 }
 
+// Whether the stage needs a result of an earlier one, other than as a sum of exponentials that is joined with its maximum; `rescales`: such are.
+static bool needs_result(const struct view_stage *stage, const struct view_stage *earlier, bool rescales) {
+  return needs(stage->stage, earlier->stage) && !(rescales && stage->space == earlier->space && rescale_fits(earlier->stage, stage->stage));
+}
+
+static bool has_rescaled(const struct view *view) {
+  for (uint32_t k = 0; k < view->stages.count; k++)
+    for (uint32_t i = 0; i < k; i++) {
+      const struct view_stage *first = view->stages.at[i], *second = view->stages.at[k];
+      if (first->own.count && first->space == second->space && own_name(view, first) && own_name(view, second) && rescale_fits(first->stage, second->stage)) return true;
+    }
+  return false;
+}
+
 bool view_can_join(const struct view *view) {
   const struct view_stage *first = NULL;
   uint32_t count = 0;
@@ -168,7 +188,7 @@ bool view_can_join(const struct view *view) {
     if (stage->stage->kind != STAGE_REDUCE || !stage->own.count) continue;
     if (first && stage->space != first->space) return false;
     for (uint32_t e = 0; e < i; e++)
-      if (needs(stage->stage, list_at(&view->stages, struct view_stage, e)->stage)) return false;
+      if (needs_result(stage, view->stages.at[e], true)) return false;
     first = stage;
     count++;
   }
@@ -179,22 +199,23 @@ bool view_can_join(const struct view *view) {
   return count > 0;
 }
 
-// Independent reductions over the same axes share one loop.
+// Reductions over the same axes share one loop where none needs the result of one outside it.
 static void write_joins(struct writer *w) {
   const struct list *stages = &w->view->stages;
-  bool *is_joined = arena_array(w->arena, bool, stages->count + 1);
+  const struct view_stage **joined = arena_array(w->arena, const struct view_stage *, stages->count + 1); // the first of those that it is joined with
   for (uint32_t i = 0; i < stages->count; i++) {
     struct view_stage *first = stages->at[i];
     const char *names = own_name(w->view, first);
-    if (is_joined[i] || first->stage->kind != STAGE_REDUCE || !first->own.count || !names) continue;
+    if (joined[i] || first->stage->kind != STAGE_REDUCE || !first->own.count || !names) continue;
     uint32_t count = 1;
+    joined[i] = first;
     for (uint32_t k = i + 1; k < stages->count; k++) {
       struct view_stage *other = stages->at[k];
       const char *name = own_name(w->view, other);
-      bool is_independent = !is_joined[k] && other->stage->kind == STAGE_REDUCE && other->space == first->space && name;
-      for (uint32_t e = i; e < k && is_independent; e++) is_independent = !needs(other->stage, list_at(stages, struct view_stage, e)->stage);
-      if (!is_independent) continue;
-      is_joined[k] = true;
+      bool is_free = !joined[k] && other->stage->kind == STAGE_REDUCE && other->space == first->space && name;
+      for (uint32_t e = i; e < k && is_free; e++) is_free = !needs_result(other, stages->at[e], w->rescales && joined[e] == first);
+      if (!is_free) continue;
+      joined[k] = first;
       names = arena_printf(w->arena, "%s, %s", names, name);
       count++;
     }
@@ -246,14 +267,14 @@ static bool moves_along_all(const struct view *view, const struct ir_mem *mem) {
   return true;
 }
 
-// Tensors that several stages read are kept in registers inside the axis `at`, `elements` of each a thread.
-static void write_registers(struct writer *w, const char *at, int64_t elements) {
+// Tensors that several stages read are kept in registers inside the axis `at`, `elements` of each a thread, up to `most` bytes.
+static void write_registers(struct writer *w, const char *at, int64_t elements, int64_t most) {
   const struct list *tensors = &w->view->a->kernel->tensors;
   int64_t bytes = 0;
   for (uint32_t i = 0; i < tensors->count && !w->view->is_dependent; i++) {
     const struct ir_mem *mem = tensors->at[i];
     int64_t size = elements * (type_bytes(mem->type) < 4 ? 4 : type_bytes(mem->type));
-    if (mem->is_output || !is_read_again(w->view, mem) || !moves_along_all(w->view, mem) || bytes + size > KEPT_BYTES) continue;
+    if (mem->is_output || !is_read_again(w->view, mem) || !moves_along_all(w->view, mem) || bytes + size > most) continue;
     bytes += size;
     text_printf(w->out, "  stage %s at %s in registers;\n", mem->label, at);
   }
@@ -349,7 +370,7 @@ static int64_t write_row(struct writer *w, int space, const struct rows_form *fo
 }
 
 void write_rows(struct view *view, const struct rows_form *form) {
-  struct writer w = begin(view, form->name, form->when, form->reason);
+  struct writer w = begin(view, form->name, form->when, form->reason, form->flight || form->parts);
   write_joins(&w);
   const char *at = write_kept(&w, form);
   int64_t elements = 0;
@@ -357,7 +378,8 @@ void write_rows(struct view *view, const struct rows_form *form) {
     int64_t kept = write_row(&w, s, form, at);
     if (s == 0 || kept > elements) elements = kept;
   }
-  if (at && elements && form->rows == 1) write_registers(&w, at, elements);
+  if (at && elements && form->rows == 1) write_registers(&w, at, elements, KEPT_BYTES);
+  if (form->blocks > 1) text_printf(w.out, "  blocks %d;\n", form->blocks);
   write_cache(&w, form->cache);
   end(&w);
 }
@@ -365,7 +387,7 @@ void write_rows(struct view *view, const struct rows_form *form) {
 // --- Rows as one run of memory -----------------------------------------------------------------------------------------
 
 void write_staged(struct view *view, const struct staged_form *form) {
-  struct writer w = begin(view, form->name, form->when, form->reason);
+  struct writer w = begin(view, form->name, form->when, form->reason, false);
   struct view_stage *stage = view->spaces[0].first;
   struct fused fused = view_fuse(view, stage, &stage->own, form->fuse_all);
   write_joins(&w);
@@ -406,7 +428,9 @@ void write_staged(struct view *view, const struct staged_form *form) {
 // --- Columns ---------------------------------------------------------------------------------------------------------
 
 void write_columns(struct view *view, const struct columns_form *form) {
-  struct writer w = begin(view, form->name, form->when, form->reason);
+  int64_t depth = view_product(&view->main->stage->own);
+  bool is_short = form->kept || (depth >= 0 && (depth + form->threads - 1) / form->threads <= MAX_WHOLE && !form->parts); // whole loops over the same places: read once as it is
+  struct writer w = begin(view, form->name, form->when, form->reason, !is_short);
   write_joins(&w);
   struct fused kept = view_fuse(view, view->main->stage, &view->common, false);
   if (!kept.is_sorted) {
@@ -440,7 +464,7 @@ void write_columns(struct view *view, const struct columns_form *form) {
     }
     int64_t count = view_product(&fused.inner), each = count < 0 ? -1 : (count + form->threads - 1) / form->threads;
     const char *loop = steps, *load = NULL;
-    bool is_whole = each >= 0 && each <= MAX_WHOLE && !form->parts;
+    bool is_whole = form->kept || (each >= 0 && each <= MAX_WHOLE && !form->parts);
     if (!is_whole) {
       loop = piece(&w, axis, "_loop");
       load = piece(&w, axis, "_load");
@@ -465,6 +489,7 @@ void write_columns(struct view *view, const struct columns_form *form) {
     if (thread && view->a->context->options->batch_invariant) text_printf(w.out, "  allreduce %s by tree;\n", thread);
   }
   if (element) text_printf(w.out, "  %s %s;\n", form->apart > 1 ? "unroll" : "vectorize", element);
+  if (form->kept) write_registers(&w, lane, (int64_t)form->kept * form->vector, KEPT_COLUMN_BYTES);
   write_cache(&w, form->cache);
   end(&w);
 }
@@ -472,7 +497,7 @@ void write_columns(struct view *view, const struct columns_form *form) {
 // --- Element-wise work -------------------------------------------------------------------------------------------------
 
 void write_map(struct view *view, const struct map_form *form) {
-  struct writer w = begin(view, form->name, form->when, form->reason);
+  struct writer w = begin(view, form->name, form->when, form->reason, false);
   const struct fused *fused = form->fused;
   if (!fused->is_sorted)
     text_printf(w.out, "  reorder %s%s%s;\n", view_names(view, &fused->outer), fused->outer.count ? ", " : "", view_names(view, &fused->inner));
@@ -499,7 +524,7 @@ void write_map(struct view *view, const struct map_form *form) {
 }
 
 void write_placeholder(struct view *view, const char *name, const char *when, const char *axis, const char *reason) {
-  struct writer w = begin(view, name, when, reason);
+  struct writer w = begin(view, name, when, reason, false);
   write_bind(&w, axis, "thread.x");
   end(&w);
 }
@@ -507,7 +532,7 @@ void write_placeholder(struct view *view, const char *name, const char *when, co
 // --- One thread an output --------------------------------------------------------------------------------------------------
 
 void write_thread(struct view *view, const char *when, const char *reason) {
-  struct writer w = begin(view, "thread", when, reason);
+  struct writer w = begin(view, "thread", when, reason, false);
   if (view->common.count) {
     const char *output = write_fuse(&w, &view->common), *block = piece(&w, output, "_block"), *thread = piece(&w, output, "_thread");
     write_split(&w, output, THREADS, block, thread);

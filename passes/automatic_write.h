@@ -33,6 +33,7 @@ struct rows_form {
   int steps;          // flight 0: loads a thread at most, as `when` states it where the size of a row is not known
   bool fuse_all;      // see view_fuse
   int parts;          // split over the grid: so many blocks a multiprocessor in all; 0: not split
+  int blocks;         // so many blocks a multiprocessor must have room for; 0: any
   const char *cache;  // hint for tensors of which each element is read once; NULL: none
 };
 void write_rows(struct view *view, const struct rows_form *form);
@@ -59,6 +60,7 @@ struct columns_form {
   int threads; // threads along the reduction
   int flight;  // loads in flight a thread; 0: all of them
   int parts;   // as of a row
+  int kept;    // steps a thread, as `when` states it where they are not known, if what several stages read stays in registers; 0: it does not
   const char *cache; // as of a row
 };
 void write_columns(struct view *view, const struct columns_form *form);

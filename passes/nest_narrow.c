@@ -69,6 +69,7 @@ static struct ir_stage *narrow_sum(struct nest *n, struct work *w, struct ir_exp
   struct ir_stage *stage = arena_new(arena, struct ir_stage);
   *stage = *w->stage;
   stage->reducer = arena_new(arena, struct ir_reducer);
+  stage->reducer->name = "narrow";
   stage->operands = stage->results = (struct list){0};
   struct ir_expr *params[2];
   for (uint32_t i = 0; i < 2; i++) {
@@ -135,6 +136,7 @@ static struct ir_stage *narrow_arg(struct nest *n, struct work *w, struct ir_exp
   struct ir_expr *lowest = w->stage->reducer->identity.at[0], *value = w->stage->operands.at[0];
   *stage = *w->stage;
   struct ir_reducer *reducer = stage->reducer = arena_new(arena, struct ir_reducer);
+  reducer->name = "growing";
   stage->operands = stage->results = (struct list){0};
   list_push(arena, &reducer->identity, lowest);
   list_push(arena, &reducer->identity, ir_int(arena, TYPE_I32, -1));
