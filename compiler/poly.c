@@ -10,6 +10,8 @@ struct atom {
   bool is_bounded;              // is_defined: what it stands for is far from the ends of 64 bits
   struct poly lo, hi;           // is_axis: lo <= var <= hi
   struct poly value;            // is_defined
+  struct poly args[2];          // of the expression, as they were when there were `known` facts; prove_opaque's
+  uint32_t known;               // 0: not asked for yet
 };
 
 // Steps that the search for one proof takes at most: where conditions are many and none helps, it would go through all their sums.
@@ -259,6 +261,7 @@ void facts_add_axis(struct facts *facts, struct ir_var *var, struct ir_expr *lo,
   struct poly one = poly_constant(facts, 1);
   struct poly low = poly_of(facts, lo), high = poly_of(facts, hi);
   struct atom *atom = atom_at(facts, atom_of_var(facts, var));
+  facts->known++;
   atom->is_axis = true;
   atom->lo = low;
   atom->hi = poly_sub(facts, high, one);
@@ -284,6 +287,7 @@ void facts_add_definition(struct facts *facts, struct ir_var *var, struct ir_exp
   struct poly p = poly_of(facts, value);
   if (!p.is_valid) return;
   struct atom *atom = atom_at(facts, atom_of_var(facts, var));
+  facts->known++;
   atom->is_defined = true;
   atom->is_bounded = is_bounded(facts, value, true, true);
   atom->value = p;
@@ -362,15 +366,12 @@ static bool split_linear(struct facts *facts, struct poly p, uint32_t atom, stru
     } else {
       memmove(term.atoms + place, term.atoms + place + 1, sizeof *term.atoms * (term.degree - place - 1));
       term.degree--;
-      coefficient->terms[coefficient->count++] = term;
+      uint32_t at = coefficient->count++; // dropping one atom keeps terms distinct, but not their order
+      for (; at && compare_terms(&term, &coefficient->terms[at - 1]) < 0; at--) coefficient->terms[at] = coefficient->terms[at - 1];
+      coefficient->terms[at] = term;
     }
   }
-  // dropping one atom keeps terms distinct; restore the order by adding them one by one
-  struct poly sorted = {.is_valid = true};
-  for (uint32_t i = 0; i < coefficient->count; i++)
-    sorted = poly_add(facts, sorted, (struct poly){true, 1, &coefficient->terms[i]});
-  *coefficient = sorted;
-  return sorted.is_valid;
+  return true;
 }
 
 bool poly_linear(struct facts *facts, struct poly p, struct ir_var *var, struct poly *coefficient, struct poly *rest) {
@@ -382,6 +383,28 @@ static bool poly_mentions(struct poly p, uint32_t atom) {
     for (uint32_t k = 0; k < p.terms[i].degree; k++)
       if (p.terms[i].atoms[k] == atom) return true;
   return false;
+}
+
+// The first atom from `from` on that p mentions; UINT32_MAX: none.
+static uint32_t next_atom(struct poly p, uint32_t from) {
+  uint32_t next = UINT32_MAX;
+  for (uint32_t i = 0; i < p.count; i++)
+    for (uint32_t k = 0; k < p.terms[i].degree; k++)
+      if (p.terms[i].atoms[k] >= from && p.terms[i].atoms[k] < next) next = p.terms[i].atoms[k];
+  return next;
+}
+
+// The last atom that p mentions and that is an axis or an expression; UINT32_MAX: none.
+static uint32_t innermost_atom(struct facts *facts, struct poly p) {
+  uint32_t last = UINT32_MAX;
+  for (uint32_t i = 0; i < p.count; i++)
+    for (uint32_t k = 0; k < p.terms[i].degree; k++) {
+      uint32_t a = p.terms[i].atoms[k];
+      if (last != UINT32_MAX && a <= last) continue;
+      const struct atom *atom = atom_at(facts, a);
+      if (!atom->var || atom->is_axis) last = a;
+    }
+  return last;
 }
 
 // The sign of a polynomial over sizes: 1 never negative, -1 never positive, 0 unknown.
@@ -426,9 +449,8 @@ static int look_over_sizes(struct facts *facts, struct poly p) {
 static bool is_nonnegative_over_sizes(struct facts *facts, struct poly p) {
   int seen = look_over_sizes(facts, p);
   if (seen) return seen > 0;
-  for (uint32_t a = 0; a < facts->atoms.count; a++) {
+  for (uint32_t a = next_atom(p, 0); a != UINT32_MAX; a = next_atom(p, a + 1)) {
     struct atom *atom = atom_at(facts, a);
-    if (!poly_mentions(p, a)) continue;
     if (!atom->var || atom->var->kind != VAR_SIZE) return false;
     if (!atom->is_positive) continue;
     struct poly shifted = {.is_valid = true};
@@ -448,13 +470,27 @@ static bool is_nonnegative_over_sizes(struct facts *facts, struct poly p) {
   return true;
 }
 
+// What an operand of an atom that is an expression is. A search asks again and again.
+static struct poly argument_of(struct facts *facts, uint32_t a, uint32_t place) {
+  struct atom *atom = atom_at(facts, a);
+  const struct ir_expr *e = atom->expr;
+  if (atom->known != facts->known + 1) {
+    for (uint32_t i = 0; i < 2; i++) {
+      struct poly arg = e->count > i && type_is_integer(e->args[i]->type) ? poly_of(facts, e->args[i]) : invalid;
+      atom->args[i] = arg;
+    }
+    atom->known = facts->known + 1;
+    facts->keeps = true;
+  }
+  return atom->args[place];
+}
+
 // An atom that is an expression: bound it by what it is.
 static bool prove_opaque(struct facts *facts, uint32_t a, struct poly coefficient, struct poly rest, int depth) {
   const struct ir_expr *e = atom_at(facts, a)->expr;
   int sign = sign_of(facts, coefficient);
   if (!sign) return false;
-  struct poly x = e->count > 0 && type_is_integer(e->args[0]->type) ? poly_of(facts, e->args[0]) : invalid;
-  struct poly y = e->count > 1 && type_is_integer(e->args[1]->type) ? poly_of(facts, e->args[1]) : invalid;
+  struct poly x = argument_of(facts, a, 0), y = argument_of(facts, a, 1);
   struct poly zero = poly_constant(facts, 0);
 #define TRY(value) prove(facts, replace(facts, coefficient, (value), rest), depth)
   switch ((int)e->op) {
@@ -521,20 +557,13 @@ static bool prove(struct facts *facts, struct poly p, int depth) {
 
 static bool search(struct facts *facts, struct poly p, int depth) {
   if (is_nonnegative_over_sizes(facts, p)) return true;
-  // innermost first: axes and expressions were registered in the order of the scope
-  for (uint32_t a = facts->atoms.count; a-- > 0;) {
-    struct atom *atom = atom_at(facts, a);
-    if (!poly_mentions(p, a) || (atom->var && !atom->is_axis)) continue;
-    struct poly coefficient, rest;
-    if (!split_linear(facts, p, a, &coefficient, &rest)) break;
-    if (!atom->var) {
-      if (prove_opaque(facts, a, coefficient, rest, depth - 1)) return true;
-      break;
-    }
-    int sign = sign_of(facts, coefficient);
-    if (!sign) break;
-    if (prove(facts, replace(facts, coefficient, sign > 0 ? atom->lo : atom->hi, rest), depth - 1)) return true;
-    break;
+  uint32_t a = innermost_atom(facts, p); // axes and expressions were registered in the order of the scope
+  struct poly coefficient, rest;
+  if (a != UINT32_MAX && split_linear(facts, p, a, &coefficient, &rest)) {
+    const struct atom *atom = atom_at(facts, a);
+    int sign = atom->var ? sign_of(facts, coefficient) : 0;
+    if (!atom->var && prove_opaque(facts, a, coefficient, rest, depth - 1)) return true;
+    if (sign && prove(facts, replace(facts, coefficient, sign > 0 ? atom->lo : atom->hi, rest), depth - 1)) return true;
   }
   if (depth < MAX_DEPTH - 12) return false; // conditions help at the top levels only, so that the search stays small
   for (uint32_t i = 0; i < facts->conditions.count; i++) {
@@ -554,7 +583,8 @@ static bool prove_from(struct facts *facts, struct poly p, int depth) {
   bool proved = prove(facts, p, depth);
   facts->is_proving = false;
   facts->steps = before;
-  if (facts->atoms.count == atoms) arena_release(facts->arena, mark); // of what a search makes, atoms alone are kept
+  if (facts->atoms.count == atoms && !facts->keeps) arena_release(facts->arena, mark); // of what a search makes, atoms and their operands alone are kept
+  facts->keeps = false;
   return proved;
 }
 

@@ -34,7 +34,9 @@ struct facts {
   struct list atoms;      // struct atom
   struct list conditions; // struct poly: each >= 0
   uint32_t steps;   // of the proof at hand
+  uint32_t known;   // axes and definitions that were added
   bool is_proving;
+  bool keeps;       // the proof at hand made what outlives it
   struct failed_proof failed[FAILED_PROOFS]; // of the proof at hand
 };
 

@@ -155,7 +155,8 @@ struct memory {
 
 // --- The state ---------------------------------------------------------------------------------------
 
-// An operation on known numbers and what it gave.
+// An operation on known numbers and what it gave. As many are kept as the two copies of an unrolled tile, inside and at the edge, have in common.
+enum { KNOWN_RESULTS = 2048 };
 struct known_result {
   enum op op;
   enum type type, from;
@@ -197,7 +198,7 @@ struct prover {
   uint32_t epochs, time;
   struct node *syncwarp; // the latest; NULL: none
   uint64_t work;                       // statements times threads
-  struct known_result known[256];      // by hash
+  struct known_result *known;          // KNOWN_RESULTS, by hash; NULL: none yet
   const struct av *opaque[TYPE_COUNT]; // data of which nothing is known
   bool has_poison;                     // some value was, at some time
   struct {

@@ -29,8 +29,9 @@ static void wrap_all(struct prover *p, enum type type, int64_t *x) {
     out[t] = (int64_t)(expression);                                                                          \
   }                                                                                                          \
   return true
-static bool binary_loop(enum op op, bool is_unsigned64, uint32_t n, const int64_t *A, uint32_t ma,
+static bool binary_loop(enum op op, enum type type, bool is_unsigned64, uint32_t n, const int64_t *A, uint32_t ma,
                         const int64_t *B, uint32_t mb, int64_t *out) {
+  bool is_shift = !mb && *B >= 0 && type_is_integer(type) && *B < type_bits(type);
   switch ((int)op) {
   case OP_ADD: EACH(a + b);
   case OP_SUB: EACH(a - b);
@@ -40,10 +41,16 @@ static bool binary_loop(enum op op, bool is_unsigned64, uint32_t n, const int64_
   case OP_XOR: EACH(a ^ b);
   case OP_EQ: EACH(a == b);
   case OP_NE: EACH(a != b);
+  case OP_SHL:
+    if (!is_shift) return false;
+    EACH(a << b);
   default: break;
   }
   if (is_unsigned64) return false;
   switch ((int)op) {
+  case OP_SHR:
+    if (!is_shift) return false;
+    EACH((int64_t)a >> b);
   case OP_LT: EACH((int64_t)a < (int64_t)b);
   case OP_LE: EACH((int64_t)a <= (int64_t)b);
   case OP_GT: EACH((int64_t)a > (int64_t)b);
@@ -87,7 +94,7 @@ static const struct av *compute_known(struct prover *p, enum op op, enum type ty
   bool is_done = false;
   if (count == 2) {
     is_done =
-        binary_loop(op, args[0]->type == TYPE_U64, n, args[0]->known ? args[0]->known : &args[0]->number,
+        binary_loop(op, type, args[0]->type == TYPE_U64, n, args[0]->known ? args[0]->known : &args[0]->number,
                     args[0]->known ? UINT32_MAX : 0, args[1]->known ? args[1]->known : &args[1]->number,
                     args[1]->known ? UINT32_MAX : 0, out);
     if (is_done && type != TYPE_BOOL) {
@@ -138,7 +145,8 @@ const struct av *value_known_op(struct prover *p, enum op op, enum type type, co
     hash = (hash ^ (uintptr_t)key.known[i] ^ (uint64_t)key.number[i]) * UINT64_C(0x9e3779b97f4a7c15);
   }
   if (is_number || count > 3) return compute_known(p, op, type, args, count);
-  struct known_result *kept = &p->known[hash >> 56];
+  if (!p->known) p->known = arena_array(p->scratch, struct known_result, KNOWN_RESULTS);
+  struct known_result *kept = &p->known[hash >> 32 & (KNOWN_RESULTS - 1)];
   bool is_it = kept->value && kept->op == op && kept->type == type && kept->from == key.from;
   for (uint32_t i = 0; i < 3; i++)
     is_it &= kept->known[i] == key.known[i] && kept->number[i] == key.number[i];

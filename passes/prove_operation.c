@@ -34,10 +34,10 @@ static void divide_bounds(int64_t alo, int64_t ahi, int64_t blo, int64_t bhi, in
   *hi = ahi >= 0 ? ahi / blo : ahi / bhi;
 }
 
-// Bounds of a result of operands that are at least a[i] and at most b[i].
-static void bounds_of(const struct prover *p, enum op op, enum type type, const struct av *const *args, uint32_t count, const int64_t a[3], const int64_t b[3], int64_t *lo, int64_t *hi) {
-  int64_t least, most, x, y;
-  type_bounds(type, &least, &most);
+// Bounds of a result of operands that are at least a[i] and at most b[i]. least, most: the type's.
+static inline __attribute__((always_inline)) void bounds_in(const struct prover *p, enum op op, enum type type, int64_t least, int64_t most, const struct av *const *args,
+                                                            uint32_t count, const int64_t a[3], const int64_t b[3], int64_t *lo, int64_t *hi) {
+  int64_t x, y;
   *lo = least, *hi = most;
   if (type != TYPE_BOOL && !type_is_integer(type)) return;
   bool no_sign = type != TYPE_U64 || (a[0] >= 0 && (count < 2 || a[1] >= 0));
@@ -123,9 +123,15 @@ static void bounds_of(const struct prover *p, enum op op, enum type type, const 
     break;
   default: good = false; break;
   }
-  if (good && bounds_fit(type, x, y)) *lo = x, *hi = y;
+  if (good && x >= (type == TYPE_U64 ? 0 : least) && y <= most) *lo = x, *hi = y; // as bounds_fit says
   else if (p->does_not_wrap && good && x <= most && y >= least) *lo = x > least ? x : least, *hi = y < most ? y : most;
   else if (p->does_not_wrap && (op == OP_ADD || op == OP_MUL) && a[0] >= 0 && a[1] >= 0) *lo = 0;
+}
+
+static void bounds_of(const struct prover *p, enum op op, enum type type, const struct av *const *args, uint32_t count, const int64_t a[3], const int64_t b[3], int64_t *lo, int64_t *hi) {
+  int64_t least, most;
+  type_bounds(type, &least, &most);
+  bounds_in(p, op, type, least, most, args, count, a, b, lo, hi);
 }
 
 static void op_bounds(struct prover *p, enum op op, enum type type, const struct av *const *args,
@@ -167,13 +173,29 @@ static const struct av *with_thread_bounds(struct prover *p, enum op op, enum ty
   int64_t least = INT64_MAX, most = INT64_MIN;
   struct reach reaches[3];
   for (uint32_t i = 0; i < count; i++) reaches[i] = value_reach(p, args[i]);
-  for (uint32_t t = 0; t < p->threads; t++) {
-    int64_t a[3] = {0}, b[3] = {0};
-    for (uint32_t i = 0; i < count; i++) a[i] = reach_lo(&reaches[i], t), b[i] = reach_hi(&reaches[i], t);
-    bounds_of(p, op, type, args, count, a, b, &floor[t], &ceiling[t]);
-    if (floor[t] < least) least = floor[t];
-    if (ceiling[t] > most) most = ceiling[t];
+  int64_t type_least, type_most;
+  type_bounds(type, &type_least, &type_most);
+#define EACH(known_op, known_count)                                                                                                          \
+  for (uint32_t t = 0; t < p->threads; t++) {                                                                                                \
+    int64_t a[3] = {0}, b[3] = {0}, lo, hi;                                                                                                  \
+    for (uint32_t i = 0; i < (known_count); i++) a[i] = reach_lo(&reaches[i], t), b[i] = reach_hi(&reaches[i], t);                           \
+    bounds_in(p, known_op, type, type_least, type_most, args, known_count, a, b, &lo, &hi);                                                  \
+    floor[t] = lo, ceiling[t] = hi;                                                                                                          \
+    if (lo < least) least = lo;                                                                                                              \
+    if (hi > most) most = hi;                                                                                                                \
+  }                                                                                                                                          \
+  break
+  switch ((int)op) { // the common operations, a loop each
+  case OP_ADD: EACH(OP_ADD, 2);
+  case OP_SUB: EACH(OP_SUB, 2);
+  case OP_MUL: EACH(OP_MUL, 2);
+  case OP_QUO: EACH(OP_QUO, 2);
+  case OP_REM: EACH(OP_REM, 2);
+  case OP_AND: EACH(OP_AND, 2);
+  case OP_CAST: EACH(OP_CAST, 1);
+  default: EACH(op, count);
   }
+#undef EACH
   p->work += p->threads;
   if (least > copy->lo) copy->lo = least;
   if (most < copy->hi) copy->hi = most;
