@@ -32,6 +32,8 @@ red_error device_check(const struct red_device *device) {
 
 // ---- Opening
 
+void (*device_opens)(void);
+
 // The number behind "cuda:"; -1: it is none.
 static int parse_ordinal(const char *text) {
   if (!*text || strlen(text) > 4 || text[strspn(text, "0123456789")]) return -1;
@@ -59,6 +61,7 @@ red_error red_open(const char *name, red_device **out) {
   if (!out) return error_set(RED_ERROR_INVALID, "red_open: the place for the device is NULL");
   *out = NULL;
   pthread_once(&once, watch_forks);
+  if (device_opens) device_opens();
   struct red_device *device = calloc(1, sizeof *device);
   if (!device) return error_memory();
   device->fork_generation = atomic_load(&fork_generation);
