@@ -84,8 +84,8 @@ const char *cuda_copy(struct cuda *cg, const struct ir_mem *source, uint32_t byt
   bool has_policy = is_policy(hint) && cuda_has_hint(cg, source);
   const char *kept = !has_policy ? "" : hint == CACHE_EVICT_FIRST ? "evict_first" : "evict_last";
   const char *name = arena_printf(arena, "red_copy_%u%s%s", bytes, has_policy ? "_" : "", kept);
-  const char *policy = has_policy ? arena_printf(arena, "{ .reg .b64 q; .reg .b32 l, a; createpolicy.fractional.L2::%s.b64 q, 1.0; mov.b64 {l, a}, %%1; shr.u32 a, a, 31; add.u32 a, a, %%0; ", kept) : "";
-  // ptxas 13.0 would add a uniform base in the copy's instruction, over the policy's low word: the top bit of `from`, always 0, makes it one of each thread
+  const char *policy = has_policy ? arena_printf(arena, "{ .reg .b64 q; .reg .b32 l, a; createpolicy.fractional.L2::%s.b64 q, 1.0; mov.b64 {l, a}, %%1; shr.u32 a, a, 31; or.b32 a, a, %%0; ", kept) : "";
+  // ptxas 13.0 would add a uniform base in the copy's instruction, over the policy's low word: the top bit of `from`, always 0, makes it one of each thread; a sum would be taken apart
   const char *code = arena_printf(arena, "%scp.async.%s.shared.global%s [%s], [%%1], %u%s;%s", policy, bytes == 16 ? "cg" : "ca", has_policy ? ".L2::cache_hint" : "",
                                   has_policy ? "a" : "%0", bytes, has_policy ? ", q" : "", has_policy ? " }" : "");
   const char *text = arena_printf(arena,

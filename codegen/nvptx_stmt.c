@@ -333,7 +333,7 @@ static LLVMValueRef copy_target(struct nvptx *cg, const struct nvptx_object *to,
   LLVMTypeRef word = LLVMInt32TypeInContext(cg->llvm);
   if (!from->zero) return LLVMBuildPtrToInt(cg->builder, wide_place(cg, to, stmt), word, "");
   const struct ir_expr *offset = codegen_offset(cg->context->arena, cg->entry, stmt->mem, (struct ir_expr **)stmt->indices.at, stmt->indices.count, stmt->is_flat);
-  LLVMValueRef base = LLVMBuildAdd(cg->builder, LLVMBuildPtrToInt(cg->builder, to->pointer, word, ""), from->zero, "");
+  LLVMValueRef base = LLVMBuildOr(cg->builder, LLVMBuildPtrToInt(cg->builder, to->pointer, word, ""), from->zero, ""); // a sum would be taken apart
   LLVMValueRef elements = LLVMBuildIntCast2(cg->builder, nvptx_offset(cg, offset), word, false, "");
   return LLVMBuildAdd(cg->builder, base, LLVMBuildMul(cg->builder, elements, LLVMConstInt(word, type_bytes(stmt->mem->type), false), ""), "");
 }

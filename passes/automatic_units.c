@@ -51,17 +51,18 @@ void permute_units(struct permute *p) {
 struct units {
   int64_t bytes, length, unit; // of an element; elements of a run; neighbours along I that make words
   int64_t i, j;                // runs of a tile
-  int64_t across, near, pad;   // runs; threads side by side along J; elements behind a row in shared memory
+  int64_t across, near, pad;   // runs; threads side by side along J; elements behind a row in shared memory, or behind so many rows as are across
+  bool is_grouped;             // the latter
 };
 
 // Passes that the stores of one warp take, in words of 4 bytes of its first store.
-static int64_t passes_of(const struct units *u, int64_t near, int64_t pad) {
+static int64_t passes_of(const struct units *u, int64_t near, int64_t pad, bool is_grouped) {
   enum { LANES = 32, BANKS = 32 };
-  int64_t wide = u->bytes > WORD ? u->bytes / WORD : 1, at_once = LANES / wide, passes = 0;
+  int64_t step = u->across * (u->i * u->length + (is_grouped ? 0 : pad)) + (is_grouped ? pad : 0), wide = u->bytes > WORD ? u->bytes / WORD : 1, at_once = LANES / wide, passes = 0;
   for (int64_t first = 0; first < LANES; first += at_once) {
     int used[BANKS] = {0}, most = 0;
     for (int64_t lane = first; lane < first + at_once; lane++) {
-      int64_t row = lane % near * u->across, element = lane / near * u->unit * u->length, word = (row * (u->i * u->length + pad) + element) * u->bytes / WORD;
+      int64_t word = (lane % near * step + lane / near * u->unit * u->length) * u->bytes / WORD;
       for (int64_t w = 0; w < wide; w++) used[(word + w) % BANKS]++;
     }
     for (int b = 0; b < BANKS; b++) most = used[b] > most ? used[b] : most;
@@ -75,14 +76,15 @@ static void find_pad(struct units *u) {
   enum { MOST_NEAR = 8, MOST_PAD = 12 }; // lanes, elements of at least a word
   int64_t best = INT64_MAX, step = u->unit;
   for (int64_t near = MOST_NEAR; near >= 1; near /= 2)
-    for (int64_t k = 1; k <= MOST_PAD && near <= u->j / u->across; k++) {
-      int64_t passes = passes_of(u, near, k * step);
-      if (passes < best) best = passes, u->near = near, u->pad = k * step;
+    for (int64_t k = 1; k <= 2 * MOST_PAD && near <= u->j / u->across; k++) {
+      bool is_grouped = k > MOST_PAD;
+      int64_t pad = (is_grouped ? k - MOST_PAD : k) * step, passes = passes_of(u, near, pad, is_grouped);
+      if (passes < best && !(is_grouped && u->across == 1)) best = passes, u->near = near, u->pad = pad, u->is_grouped = is_grouped;
     }
 }
 
 static bool find_units(const struct permute *p, const struct group *i, const struct group *j, struct units *u) {
-  enum { ROW_BYTES = 768, IN_BYTES = 192, WIDE_IN_BYTES = 384, MOST_REGISTERS = 48, MOST_THREADS = 512 };
+  enum { ROW_BYTES = 768, IN_BYTES = 160, WIDE_IN_BYTES = 320, MOST_REGISTERS = 48, MOST_BYTES = 48 * 1024, LEAST_J = 8 };
   u->length = p->fast_out->count;
   u->unit = u->bytes < WORD ? WORD / u->bytes : 1;
   u->across = 1;
@@ -91,17 +93,18 @@ static bool find_units(const struct permute *p, const struct group *i, const str
   if (u->across * u->length * u->bytes % WORD) return false;
   // with the word that hangs over a row is as many as whole warps write
   u->i = (ROW_BYTES - (u->unit > 1 ? WORD : 0)) / (u->length * u->bytes) / u->unit * u->unit;
-  u->j = (u->bytes < WORD ? IN_BYTES : WIDE_IN_BYTES) / (u->length * u->bytes) / u->across * u->across;
-  while (u->j > 2 * u->across && j->count % u->j) u->j -= u->across; // what hangs over is copied element by element
-  if (j->count % u->j) u->j = u->across * 2;
-  if (u->i < 2 * u->unit || i->count < u->i / 2 || j->count < u->j) return false;
+  u->j = u->across;
+  while (u->j * u->length * u->bytes < (u->bytes < WORD ? IN_BYTES : WIDE_IN_BYTES) && u->j * 2 * ROW_BYTES <= MOST_BYTES && u->j * 2 <= j->count) u->j *= 2;
+  while (u->j > 2 * u->across && j->count % u->j) u->j /= 2; // what hangs over is copied element by element
+  if (u->i < 2 * u->unit || i->count < u->i / 2) return false;
   find_pad(u);
-  return (u->i * u->length + u->pad) * u->j * u->bytes <= 48 * 1024;
+  while (u->j > u->across && (u->i * u->length * u->j + u->pad * u->j / (u->is_grouped ? u->across : 1)) * u->bytes > MOST_BYTES) u->j /= 2, find_pad(u);
+  return u->j >= LEAST_J;
 }
 
 // The copy's side: neighbouring threads along J, then along I.
-static void write_copy(struct permute *p, const struct units *u, const char *copy, const char *yi, const char *ji) {
-  const char *row = permute_fresh(p, "S_row"), *inside = permute_fresh(p, "S_element"), *unit = NULL, *part = arena_printf(p->arena, "%s.%s", copy, ji), *next = NULL, *fill = permute_fresh(p, "S_fill");
+static void write_copy(struct permute *p, const struct units *u, const char *copy, const char *yi, const char *ji, const char *jn) {
+  const char *row = permute_fresh(p, "S_row"), *inside = permute_fresh(p, "S_element"), *unit = NULL, *part = arena_printf(p->arena, "%s.%s", copy, ji), *next = jn ? arena_printf(p->arena, "%s.%s", copy, jn) : NULL, *fill = permute_fresh(p, "S_fill");
   int64_t parts = u->j / u->across;
   if (u->unit > 1) {
     const char *units = permute_fresh(p, "S_units");
@@ -110,7 +113,7 @@ static void write_copy(struct permute *p, const struct units *u, const char *cop
   } else {
     text_printf(p->out, "  split %s.%s by %lld -> %s, %s;", copy, yi, (long long)u->length, row, inside);
   }
-  if (u->across > 1) {
+  if (u->across > 1 && !jn) {
     const char *across = permute_fresh(p, "S_across");
     next = permute_fresh(p, "S_next");
     text_printf(p->out, "  split %s by %lld -> %s, %s;", part, (long long)u->across, across, next);
@@ -131,17 +134,22 @@ static void write_copy(struct permute *p, const struct units *u, const char *cop
 }
 
 // The output's side: a warp a row.
-static void write_rows(struct permute *p, const struct units *u, const char *stage, const char *yi, const char *ji) {
+static void write_rows(struct permute *p, const struct units *u, const char *stage, const char *yi, const char *ji, const char *jn) {
   enum { LANES = 32 };
-  const char *part = arena_printf(p->arena, "%s.%s", stage, yi), *element = NULL, *more = permute_fresh(p, "word_more"), *lane = permute_fresh(p, "lane"), *row = permute_fresh(p, "row"), *warp = permute_fresh(p, "warp"), *out = permute_fresh(p, "out");
+  const char *part = arena_printf(p->arena, "%s.%s", stage, yi), *element = NULL, *more = permute_fresh(p, "word_more"), *lane = permute_fresh(p, "lane"), *row = permute_fresh(p, "row"), *warp = permute_fresh(p, "warp"), *out = permute_fresh(p, "out"), *rows = arena_printf(p->arena, "%s.%s", stage, ji);
   text_puts(p->out, "  ");
+  if (jn) {
+    const char *both = permute_fresh(p, "rows");
+    text_printf(p->out, "fuse %s, %s.%s -> %s;  ", rows, stage, jn, both);
+    rows = both;
+  }
   if (u->unit > 1) {
     const char *word = permute_fresh(p, "word");
     element = permute_fresh(p, "element");
     text_printf(p->out, "split %s by %lld along %s -> %s, %s;  ", part, (long long)u->unit, p->store->mem->label, word, element);
     part = word;
   }
-  text_printf(p->out, "split %s by %d -> %s, %s;  split %s.%s by %d -> %s, %s;  reorder %s, %s, %s, %s%s%s;\n  fuse %s, %s -> %s;  bind %s -> thread.x;  unroll %s;", part, LANES, more, lane, stage, ji, THREADS / LANES, row, warp, row, more,
+  text_printf(p->out, "split %s by %d -> %s, %s;  split %s by %d -> %s, %s;  reorder %s, %s, %s, %s%s%s;\n  fuse %s, %s -> %s;  bind %s -> thread.x;  unroll %s;", part, LANES, more, lane, rows, THREADS / LANES, row, warp, row, more,
               warp, lane, element ? ", " : "", element ? element : "", warp, lane, out, out, more);
   if (element) text_printf(p->out, "  vectorize %s;", element);
   text_puts(p->out, "\n");
@@ -171,9 +179,17 @@ void permute_units_in_words(struct permute *p) {
   for (int g = 0; g + 1 < p->group_count; g++)
     if (&p->groups[g] != i && &p->groups[g] != j) outside = permute_join(p, outside, p->groups[g].name);
   order = permute_join(p, permute_join(p, outside, jo), yt);
+  const char *inside = ji, *jn = NULL;
   text_printf(p->out, "  fuse %s, %s -> %s;  split %s by %lld -> %s, %s;  split %s by %lld -> %s, %s;\n", i->name, run->name, y, y, (long long)(u.i * u.length), yt, yi, j->name, (long long)u.j, jo, ji);
-  text_printf(p->out, "  reorder %s, %s, %s;\n  fuse %s -> %s;  bind %s -> block.x;\n  stage %s at %s in shared as %s pad %lld;\n", order, ji, yi, order, tile, tile, copies[0]->label, tile, copy, (long long)u.pad);
-  write_copy(p, &u, copy, yi, ji);
-  write_rows(p, &u, stage, yi, ji);
+  if (u.is_grouped) {
+    const char *all = ji;
+    ji = permute_piece(p, j, "_group"), jn = permute_piece(p, j, "_next");
+    text_printf(p->out, "  split %s by %lld -> %s, %s;\n", all, (long long)u.across, ji, jn);
+    inside = permute_join(p, ji, jn);
+  }
+  text_printf(p->out, "  reorder %s, %s, %s;\n  fuse %s -> %s;  bind %s -> block.x;\n  stage %s at %s in shared as %s pad %lld%s%s;\n", order, inside, yi, order, tile, tile, copies[0]->label, tile, copy, (long long)u.pad, jn ? " along " : "",
+              jn ? jn : "");
+  write_copy(p, &u, copy, yi, ji, jn);
+  write_rows(p, &u, stage, yi, ji, jn);
   permute_end(p);
 }

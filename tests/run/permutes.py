@@ -58,6 +58,9 @@ WORDS = [([0, 2, 1], [16, 127, 129], 'u8', 'lines:lines'), ([0, 2, 1], [8, 127, 
 CELLS = [([3, 2, 0, 1], [12, 32, 7, 98], 'u8'), ([4, 3, 5, 0, 1, 2], [4, 5, 8, 3, 14, 20], 'u8'), ([3, 2, 1, 4, 0], [26, 7, 4, 6, 82], 'u8'),
          ([3, 2, 4, 1, 0], [56, 5, 3, 7, 36], 'f16'), ([1, 0], [98, 1530], 'u8'), ([2, 1, 0], [130, 9, 71], 'f16')]
 
+# Runs of three, where both tensors begin on 16 bytes; else boxes.
+UNITS = [([1, 0, 2], [201, 128, 3], 'u8'), ([1, 0, 2], [100, 64, 3], 'f16')]
+
 # Boxes through shared memory: kept and moved short axes, odd matrices, tiles that hang over, words of several rows; (permutation, shape, type).
 PACKED = [([5, 1, 2, 4, 0, 3], [9, 2, 3, 24, 6, 16], 'f32'), ([2, 5, 4, 0, 3, 1], [3, 26, 4, 23, 13, 6], 'u8'), ([3, 0, 1, 2, 4], [8, 3, 4, 21, 49], 'u8'),
           ([0, 2, 1], [9, 127, 129], 'u8'), ([0, 2, 1], [5, 127, 129], 'f16'), ([0, 2, 1], [3, 127, 129], 'f32'), ([0, 2, 1], [4003, 3, 8], 'u8'),
@@ -106,7 +109,7 @@ def main():
     cases += [(perm, shape, type_, [0, 0], False, is_fixed, wanted) for perm, shape, type_, wanted in CHOSEN for is_fixed in (True, False)]
     cases += [(perm, shape, type_, [0, 0], False, True, wanted) for perm, shape, type_, wanted in WORDS]
     cases += [(perm, shape, type_, [0, 0], False, True, 'pack:pack_words') for perm, shape, type_ in CELLS]
-    cases += [(perm, shape, type_, offsets, False, True, 'lines' if (perm, shape, type_) in LINES and not offsets[1] else 'pack') for perm, shape, type_ in PACKED for offsets in ([0, 0], [1, 0], [0, 1])]
+    cases += [(perm, shape, type_, offsets, False, True, 'lines' if (perm, shape, type_) in LINES and not offsets[1] else 'units' if (perm, shape, type_) in UNITS and offsets == [0, 0] else 'pack') for perm, shape, type_ in PACKED for offsets in ([0, 0], [1, 0], [0, 1])]
     cases += [([1, 0], [64, 128], 'f32', [1, 0], False, False, 'places'), ([1, 0], [64, 128], 'f32', [0, 0], True, False, 'tile'),
               ([3, 0, 2, 1], [32, 1, 8, 64], 'f32', [0, 0], False, True, 'tile')]  # axes of one iteration hide that it is a transpose
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
