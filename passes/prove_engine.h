@@ -216,6 +216,8 @@ const struct av *value_known_or_number(struct prover *p, enum type type,
                                        const int64_t *known); // a number where all are equal
 bool value_is_same(const struct prover *p, const struct av *a, const struct av *b);
 bool bounds_fit(enum type type, int64_t lo, int64_t hi);
+// Bounds of the symbol of symbol + number; false where the sum may have wrapped.
+bool value_base_bounds(struct prover *p, const struct av *v, int64_t *lo, int64_t *hi);
 void value_known_bounds(const struct prover *p, const int64_t *known, int64_t *lo, int64_t *hi);
 uint32_t symbol_find(struct prover *p, const struct symbol *s); // the one that is equal, or a new one
 uint32_t symbol_of_value(struct prover *p, const struct av *v); // one for a uniform value as a whole

@@ -8,7 +8,7 @@
 // --- Bounds ---------------------------------------------------------------------------------------------
 
 // Bounds of the symbol alone; false where symbol + number may have wrapped.
-static bool base_bounds(struct prover *p, const struct av *v, int64_t *lo, int64_t *hi) {
+bool value_base_bounds(struct prover *p, const struct av *v, int64_t *lo, int64_t *hi) {
   int64_t least = v->number, most = v->number;
   if (v->known) value_known_bounds(p, v->known, &least, &most);
   value_bounds(p, v, lo, hi);
@@ -149,7 +149,7 @@ struct reach value_reach(struct prover *p, const struct av *v) {
     r.floor = v->floor, r.ceiling = v->ceiling;
   } else if (!v->is_varying && !v->base && v->known) {
     r.floor = r.ceiling = v->known;
-  } else if (!v->is_varying && v->known && base_bounds(p, v, &lo, &hi)) {
+  } else if (!v->is_varying && v->known && value_base_bounds(p, v, &lo, &hi)) {
     value_known_bounds(p, v->known, &least, &most);
     bool has_floor = !__builtin_add_overflow(lo, least, &x), has_ceiling = !__builtin_add_overflow(hi, most, &x);
     has_floor &= has_ceiling || r.least >= 0; // then it does not come round to what is negative
@@ -209,6 +209,12 @@ static int64_t power_of_two_in(int64_t x) {
   return x & -x;
 }
 
+static bool are_all_here(const struct prover *p) {
+  for (uint32_t t = 0; t < p->threads; t++)
+    if (!threads_has(&p->may, t)) return false;
+  return true;
+}
+
 static const struct av *sum(struct prover *p, enum op op, enum type type, const struct av *a,
                             const struct av *b) {
   int64_t lo, hi;
@@ -231,10 +237,18 @@ static const struct av *sum(struct prover *p, enum op op, enum type type, const 
   op_bounds(p, op, type, args, 2, &lo, &hi);
   const struct av *v = value_affine(p, type, base, rest->number, rest->known, lo, hi);
   int64_t least[2] = {0}, most[2] = {0}, x, y;
-  if ((a->base && !base_bounds(p, a, &least[0], &most[0])) || (b->base && !base_bounds(p, b, &least[1], &most[1]))) return v;
+  if ((a->base && !value_base_bounds(p, a, &least[0], &most[0])) || (b->base && !value_base_bounds(p, b, &least[1], &most[1]))) return v;
   bool overflows = op == OP_ADD ? __builtin_add_overflow(least[0], least[1], &x) || __builtin_add_overflow(most[0], most[1], &y)
                                 : __builtin_sub_overflow(least[0], most[1], &x) || __builtin_sub_overflow(most[0], least[1], &y);
-  return overflows ? v : with_base(v, x, y);
+  if (overflows) return v;
+  if (op == OP_ADD && p->does_not_wrap && rest->known && are_all_here(p)) { // the sum is a value of the type in every thread
+    int64_t own_least, own_most, type_least, type_most, bound;
+    value_known_bounds(p, rest->known, &own_least, &own_most);
+    type_bounds(type, &type_least, &type_most);
+    if (own_least <= 0 && !__builtin_sub_overflow(type_least, own_least, &bound) && bound > x) x = bound;
+    if (own_most >= 0 && !__builtin_sub_overflow(type_most, own_most, &bound) && bound < y) y = bound;
+  }
+  return with_base(v, x, y);
 }
 
 // a * number
@@ -245,7 +259,7 @@ static const struct av *scale(struct prover *p, enum type type, const struct av 
   const struct av *known = value_known_op(p, OP_MUL, type, (const struct av *const[]){&rest, number}, 2);
   if (factor == 0) return known;
   int64_t size = factor < 0 ? -factor : factor;
-  bool is_exact = base_bounds(p, a, &least, &most) && !__builtin_mul_overflow(least, factor, &x) &&
+  bool is_exact = value_base_bounds(p, a, &least, &most) && !__builtin_mul_overflow(least, factor, &x) &&
                   !__builtin_mul_overflow(most, factor, &y) &&
                   bounds_fit(type, factor < 0 ? y : x, factor < 0 ? x : y) &&
                   !__builtin_mul_overflow(value_multiple(p, a->base), size, &multiple);
@@ -264,7 +278,7 @@ static const struct av *divide(struct prover *p, enum op op, enum type type, con
   bool is_quotient = op == OP_QUO || op == OP_DIV, is_mask = op == OP_AND;
   if (by <= 0 || value_multiple(p, a->base) % by) return NULL;
   if (a->known) value_known_bounds(p, a->known, &rlo, &rhi);
-  if (!is_mask && (!base_bounds(p, a, &least, &most) || least < 0 || rlo < 0)) return NULL;
+  if (!is_mask && (!value_base_bounds(p, a, &least, &most) || least < 0 || rlo < 0)) return NULL;
   const struct av rest = {.type = type, .number = a->number, .known = a->known};
   const struct av *number = value_number(p, type, is_mask ? by - 1 : by), *args[2] = {a, number};
   const struct av *known = value_known_op(p, op, type, (const struct av *const[]){&rest, number}, 2);
@@ -279,13 +293,13 @@ static const struct av *cast(struct prover *p, enum type type, const struct av *
   int64_t lo, hi, least, most;
   bool narrows = type_bits(type) <= type_bits(a->type);
   if (a->type == TYPE_BOOL || !type_is_integer(a->type) || !type_is_integer(type)) return NULL;
-  if (!narrows && !base_bounds(p, a, &least, &most)) return NULL;
+  if (!narrows && !value_base_bounds(p, a, &least, &most)) return NULL;
   const struct av rest = {.type = a->type, .number = a->number, .known = a->known}, *args[1] = {a};
   const struct av *number = &rest, *known = value_known_op(p, OP_CAST, type, &number, 1);
   int64_t multiple = value_multiple(p, a->base);
   op_bounds(p, OP_CAST, type, args, 1, &lo, &hi);
   uint32_t base = symbol_of_op(p, OP_CAST, type, a->base, 0,
-                               narrows && !(base_bounds(p, a, &least, &most) && bounds_fit(type, least, most))
+                               narrows && !(value_base_bounds(p, a, &least, &most) && bounds_fit(type, least, most))
                                    ? power_of_two_in(multiple)
                                    : multiple);
   return value_affine(p, type, base, known->number, known->known, lo, hi);
@@ -296,7 +310,7 @@ static const struct av *compare(struct prover *p, enum op op, const struct av *a
   bool is_equality = op == OP_EQ || op == OP_NE;
   if (a->type != TYPE_BOOL && !type_is_integer(a->type)) return NULL;
   if (!a->is_varying && !b->is_varying && a->base == b->base &&
-      (is_equality || (base_bounds(p, a, &x, &y) && base_bounds(p, b, &x, &y)))) {
+      (is_equality || (value_base_bounds(p, a, &x, &y) && value_base_bounds(p, b, &x, &y)))) {
     const struct av left = {.type = a->type, .number = a->number, .known = a->known},
                     right = {.type = b->type, .number = b->number, .known = b->known};
     return value_known_op(p, op, TYPE_BOOL, (const struct av *const[]){&left, &right}, 2);

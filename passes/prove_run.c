@@ -192,7 +192,7 @@ static bool find_decided(struct prover *p, struct ir_expr *condition, struct thr
   if (is_sum) value_known_bounds(p, x->known, &least, &most);
   value_bounds(p, x, &base_lo, &base_hi);
   if (__builtin_sub_overflow(base_lo, most, &base_lo) || __builtin_sub_overflow(base_hi, least, &base_hi)) return false; // facts hold for threads that are here
-  if (is_far && !bounds_fit(x->type, base_lo, base_hi)) return false;
+  if (is_far && !value_base_bounds(p, x, &base_lo, &base_hi)) return false;
   if (is_far) bound_distance(p, x->base, base_lo, base_hi, limit->base, &base_lo, &base_hi);
   else if (is_sum) bound_base(p, x->base, &base_lo, &base_hi);
   bool is_any = false;

@@ -252,7 +252,7 @@ def main():
             first += a.count
             if not a.endless or faults >= a.most_faults:
                 break
-            print(f"{time.strftime('%H:%M:%S')} next {first}: {counts['ok']} agreed, {both} of them by both backends, {counts['refused']} refused, {faults} faults",
+            print(f"{time.strftime('%H:%M:%S')} next {first}: {counts['ok']} agreed, {both} of them by both backends, {counts['refused']} refused ({refused['412']} unproved), {faults} faults",
                   file=sys.stderr, flush=True)
     shutil.rmtree(runner.folder, ignore_errors=True)
     why = ", ".join(f"E{n}: {c}" for n, c in refused.most_common())
