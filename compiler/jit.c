@@ -216,9 +216,9 @@ static red_error compile_types(void *state, struct red_kernel *generic, const en
   return error;
 }
 
-static red_error compile_entry(void *jit, struct red_kernel *kernel, uint32_t entry, const int64_t *sizes, enum slot_state *state, struct variant **variant) {
+static red_error compile_entry(void *jit, struct red_kernel *kernel, uint32_t entry, const struct fixed *fixed, enum slot_state *state, struct variant **variant) {
   const struct jit_unit named = {.name = kernel->name};
-  return jit_entry(jit, kernel->unit ? kernel->unit : &named, kernel->plan, entry, sizes, state, variant);
+  return jit_entry(jit, kernel->unit ? kernel->unit : &named, kernel->plan, entry, fixed, state, variant);
 }
 
 static struct variant *compile_whole(void *jit) {

@@ -45,7 +45,7 @@ red_error jit_interface(struct jit *jit, uint32_t *generic, struct variant **var
 // The plan of one kernel, in `memory`.
 red_error jit_check(struct jit *jit, const struct jit_unit *unit, struct plan *memory, const struct plan_kernel **plan);
 // The code of one entry, as struct jit_ops has it.
-red_error jit_entry(struct jit *jit, const struct jit_unit *unit, const struct plan_kernel *plan, uint32_t entry, const int64_t *sizes, enum slot_state *state,
+red_error jit_entry(struct jit *jit, const struct jit_unit *unit, const struct plan_kernel *plan, uint32_t entry, const struct fixed *fixed, enum slot_state *state,
                     struct variant **variant);
 // The code of all entries.
 red_error jit_whole(struct jit *jit, struct variant **variant);

@@ -155,6 +155,7 @@ struct build {
   red_error (*fresh)(struct build *build, struct built *built);
   enum slot_state state;
   bool is_exact; // the entry stands for schedules that are chosen when sizes are known
+  bool is_aligned; // is_exact: for launches whose tensors start on 16 bytes
 };
 // A build that gives nothing to keep, and is no error.
 #define NOTHING ((red_error)-1)
@@ -272,33 +273,53 @@ static bool select_entry(const struct compilation *c, struct ir_kernel *kernel, 
   return kept > 0;
 }
 
+// Whether a condition holds for tensors that start on 16 bytes.
+static bool holds_aligned(const struct ir_expr *e) {
+  if (e->op == OP_AND && e->type == TYPE_BOOL) return holds_aligned(e->args[0]) && holds_aligned(e->args[1]);
+  const struct ir_expr *rest = e->op == OP_EQ && ir_const_is(e->args[1], 0) ? e->args[0] : NULL;
+  if (!rest || rest->op != OP_MOD || rest->args[0]->op != OP_ADDRESS || !ir_is_const(rest->args[1])) return false;
+  return rest->args[1]->integer > 0 && 16 % rest->args[1]->integer == 0;
+}
+
 // Of the schedules for sizes that are known: the first, and the first behind it that always applies, each with its twin.
-static void select_exact(struct ir_kernel *kernel) {
+static void select_exact(struct ir_kernel *kernel, bool is_aligned) {
   uint32_t kept = 0;
   bool is_kept = false, is_closed = false;
   for (uint32_t i = 0; i < kernel->entries.count; i++) {
     struct ir_entry *entry = kernel->entries.at[i];
     if (!entry->is_general) is_kept = !is_closed && (i == 0 || !entry->when);
     if (is_kept) kernel->entries.at[kept++] = entry;
-    is_closed |= is_kept && !entry->when;
+    is_closed |= is_kept && (!entry->when || (is_aligned && holds_aligned(entry->when)));
   }
   kernel->entries.count = kept;
 }
 
+// The first entry alone, where launches of aligned tensors have all that it assumes.
+static void drop_twin(struct ir_kernel *kernel) {
+  const struct ir_entry *first = list_at(&kernel->entries, struct ir_entry, 0);
+  if (kernel->entries.count != 2 || !list_at(&kernel->entries, struct ir_entry, 1)->is_general) return;
+  for (uint32_t i = 0; i < first->assumptions.count; i++)
+    if (!holds_aligned(list_at(&first->assumptions, struct ir_requirement, i)->condition)) return;
+  kernel->entries.count = 1;
+}
+
 struct wanted {
   const char *name;
-  bool is_general;
+  bool is_general, is_exact;
 };
 
 // No pass behind `index`, which decides what a launch can take, looks at another entry. A general one does not stand without the one before it.
 static void after_step(struct compilation *c, const char *step, void *state) {
   const struct wanted *wanted = state;
-  if (strcmp(step, "index") == 0 && !c->diag.error_count && !wanted->is_general)
+  if (strcmp(step, "index") != 0 || c->diag.error_count) return;
+  if (wanted->is_exact)
+    drop_twin(list_at(&c->module.kernels, struct ir_kernel, 0));
+  else if (!wanted->is_general)
     select_entry(c, list_at(&c->module.kernels, struct ir_kernel, 0), wanted->name, wanted->is_general);
 }
 
 static red_error make_code(struct build *b, struct compilation *c, bool is_checked, struct text *ptx) {
-  struct wanted wanted = {.name = b->entry};
+  struct wanted wanted = {.name = b->entry, .is_exact = b->is_exact};
   if (b->is_exact && !b->sizes) {
     begin(b->jit, c);
     b->state = SLOT_EXACT;
@@ -308,10 +329,10 @@ static red_error make_code(struct build *b, struct compilation *c, bool is_check
     red_error error = check(b->jit, b->unit, b->plan, b->sizes, b->entry != NULL, c);
     if (error) return error;
   }
-  if (b->is_exact) select_exact(list_at(&c->module.kernels, struct ir_kernel, 0));
+  if (b->is_exact) select_exact(list_at(&c->module.kernels, struct ir_kernel, 0), b->is_aligned);
   else if (b->entry && !select_pair(list_at(&c->module.kernels, struct ir_kernel, 0), b->entry, &wanted.is_general))
     return error_set(RED_ERROR_INTERNAL, "the entry %s is not found again", b->entry);
-  if (b->entry && !b->is_exact) {
+  if (b->entry && (!b->is_exact || b->is_aligned)) {
     c->after_step = after_step;
     c->after_step_state = &wanted;
   }
@@ -366,10 +387,12 @@ static red_error fresh_code(struct build *b, struct built *built) {
   return error;
 }
 
-red_error jit_entry(struct jit *jit, const struct jit_unit *unit, const struct plan_kernel *plan, uint32_t entry, const int64_t *sizes, enum slot_state *state,
+red_error jit_entry(struct jit *jit, const struct jit_unit *unit, const struct plan_kernel *plan, uint32_t entry, const struct fixed *fixed, enum slot_state *state,
                     struct variant **variant) {
   struct text key = {0};
-  struct build b = {jit, unit, plan, plan->entries[entry].name, sizes, &key, fresh_code, SLOT_COMPILED, plan_is_exact(&plan->entries[entry])};
+  const int64_t *sizes = fixed ? fixed->sizes : NULL;
+  bool is_exact = plan_is_exact(&plan->entries[entry]), is_aligned = is_exact && fixed && fixed->is_aligned;
+  struct build b = {jit, unit, plan, plan->entries[entry].name, sizes, &key, fresh_code, SLOT_COMPILED, is_exact, is_aligned};
   text_append(&key, jit->key.data, jit->key.length);
   key_string(&key, unit->name);
   key_string(&key, b.entry);
@@ -379,6 +402,7 @@ red_error jit_entry(struct jit *jit, const struct jit_unit *unit, const struct p
   }
   key_field(&key, sizes, sizes ? plan->size_count * sizeof *sizes : 0);
   if (sizes) key_field(&key, &jit->device->facts.sms, sizeof jit->device->facts.sms);
+  if (sizes) key_field(&key, &is_aligned, sizeof is_aligned);
   red_error error = find_or_build(&b, variant);
   text_free(&key);
   *state = b.state;

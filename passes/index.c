@@ -168,12 +168,20 @@ static void assume_spans(struct arena *arena, struct ir_entry *entry, const stru
   }
 }
 
-// Whether the twin assumes all that the entry does: then it is never needed.
+// Whether a condition is one of those that another joins by `and`.
+static bool is_part(const struct ir_expr *condition, const struct ir_expr *of) {
+  for (; of && of->op == OP_AND && of->type == TYPE_BOOL; of = of->args[0])
+    if (is_part(condition, of->args[1])) return true;
+  return of && ir_equal(condition, of);
+}
+
+// Whether the twin assumes all that the entry does, or is not asked for without it: then it is never needed.
 static bool is_needless(const struct ir_entry *entry, const struct ir_entry *twin) {
   for (uint32_t i = 0; i < entry->assumptions.count; i++) {
-    bool is_shared = false;
+    const struct ir_expr *condition = list_at(&entry->assumptions, struct ir_requirement, i)->condition;
+    bool is_shared = is_part(condition, entry->when);
     for (uint32_t k = 0; k < twin->assumptions.count && !is_shared; k++)
-      is_shared = ir_equal(list_at(&entry->assumptions, struct ir_requirement, i)->condition, list_at(&twin->assumptions, struct ir_requirement, k)->condition);
+      is_shared = ir_equal(condition, list_at(&twin->assumptions, struct ir_requirement, k)->condition);
     if (!is_shared) return false;
   }
   return true;

@@ -76,6 +76,12 @@ static red_error resolve_types(struct call *call, const struct target *target) {
   return error ? error : kernel_retype(generic, types, !capturing, &call->kernel);
 }
 
+static bool is_aligned(const struct call *call) {
+  uint64_t bits = 0;
+  for (uint32_t t = 0; t < call->kernel->plan->tensor_count; t++) bits |= call->tensors[t].address;
+  return bits % 16 == 0;
+}
+
 // Sets the variant of an entry that is compiled at launch; NULL where no launch takes it.
 static red_error resolve_entry(struct call *call, const struct target *target, uint32_t entry) {
   struct red_kernel *kernel = call->kernel;
@@ -90,10 +96,11 @@ static red_error resolve_entry(struct call *call, const struct target *target, u
   if (error || state != SLOT_EXACT) return error;
   int64_t sizes[PLAN_MAX_SIZES];
   memcpy(sizes, call->result.sizes, kernel->plan->size_count * sizeof *sizes);
+  struct fixed fixed = {sizes, is_own && is_aligned(call)};
   call->is_pinned = true;
-  if (!kernel_resize(kernel, entry, sizes, false, !is_own, &call->variant)) return RED_OK;
+  if (!kernel_resize(kernel, entry, &fixed, false, !is_own, &call->variant)) return RED_OK;
   error = is_capturing(kernel->program->device, target, &capturing);
-  if (!error) error = kernel_resize(kernel, entry, sizes, !capturing, !is_own, &call->variant);
+  if (!error) error = kernel_resize(kernel, entry, &fixed, !capturing, !is_own, &call->variant);
   call->is_pinned = !error && call->variant;
   if (!error || !is_own || (error != RED_ERROR_CAPTURING && error != RED_ERROR_LIMIT)) return error;
   call->variant = NULL; // the schedules behind it do without: shapes that change all the time are not compiled each

@@ -198,10 +198,12 @@ red_error kernel_entry(struct red_kernel *kernel, uint32_t entry, bool may_compi
   return RED_OK;
 }
 
-static struct instance *find_instance(struct red_kernel *kernel, uint32_t entry, const int64_t *sizes) {
+static struct instance *find_instance(struct red_kernel *kernel, uint32_t entry, const struct fixed *fixed) {
   for (uint32_t i = 0; i < kernel->instance_count; i++) {
     struct instance *instance = &kernel->instances[i];
-    if (instance->entry == entry && memcmp(instance->sizes, sizes, kernel->plan->size_count * sizeof *sizes) == 0) return instance;
+    if (instance->entry == entry && instance->is_aligned == fixed->is_aligned &&
+        memcmp(instance->sizes, fixed->sizes, kernel->plan->size_count * sizeof *fixed->sizes) == 0)
+      return instance;
   }
   return NULL;
 }
@@ -216,19 +218,19 @@ static struct instance *make_room(struct red_kernel *kernel, bool may_replace) {
   return oldest;
 }
 
-static red_error add_instance(struct red_kernel *kernel, uint32_t entry, const int64_t *sizes, bool may_replace, struct instance **out) {
+static red_error add_instance(struct red_kernel *kernel, uint32_t entry, const struct fixed *fixed, bool may_replace, struct instance **out) {
   if (!kernel->instances && !(kernel->instances = calloc(KERNEL_MAX_INSTANCES, sizeof *kernel->instances))) return error_memory();
   struct instance *instance = make_room(kernel, may_replace);
   struct variant *variant;
   if (!instance)
     return error_set(RED_ERROR_LIMIT, "%s is in use with %d different sizes at once; its schedule compiles each on its own", kernel->name,
                      KERNEL_MAX_INSTANCES);
-  size_t bytes = kernel->plan->size_count * sizeof *sizes;
+  size_t bytes = kernel->plan->size_count * sizeof *fixed->sizes;
   int64_t *copy = malloc(bytes + 1);
   if (!copy) return error_memory();
-  memcpy(copy, sizes, bytes);
+  memcpy(copy, fixed->sizes, bytes);
   enum slot_state state;
-  red_error error = kernel->program->ops->entry(kernel->program->jit, kernel, entry, sizes, &state, &variant);
+  red_error error = kernel->program->ops->entry(kernel->program->jit, kernel, entry, fixed, &state, &variant);
   if (error) {
     free(copy);
     return error;
@@ -239,19 +241,19 @@ static red_error add_instance(struct red_kernel *kernel, uint32_t entry, const i
     variant_release(instance->variant);
     free(instance->sizes);
   }
-  *instance = (struct instance){.variant = variant, .entry = entry, .sizes = copy};
+  *instance = (struct instance){.variant = variant, .entry = entry, .sizes = copy, .is_aligned = fixed->is_aligned};
   *out = instance;
   return RED_OK;
 }
 
-red_error kernel_resize(struct red_kernel *kernel, uint32_t entry, const int64_t *sizes, bool may_compile, bool may_replace, struct variant **variant) {
+red_error kernel_resize(struct red_kernel *kernel, uint32_t entry, const struct fixed *fixed, bool may_compile, bool may_replace, struct variant **variant) {
   red_error error = RED_OK;
   pthread_mutex_lock(&kernel->lock);
-  struct instance *instance = find_instance(kernel, entry, sizes);
+  struct instance *instance = find_instance(kernel, entry, fixed);
   if (!instance && !may_compile)
     error = error_set(RED_ERROR_CAPTURING, "%s is not compiled for these sizes, and the stream is being captured: call red_prepare before", kernel->name);
   else if (!instance)
-    error = add_instance(kernel, entry, sizes, may_replace, &instance);
+    error = add_instance(kernel, entry, fixed, may_replace, &instance);
   if (!error) {
     instance->used = ++kernel->clock;
     instance->pins++;

@@ -17,11 +17,17 @@ struct slot {
   _Atomic int state;
   struct variant *variant;
 };
+// What of a launch code may be compiled for.
+struct fixed {
+  const int64_t *sizes; // by plan->sizes
+  bool is_aligned;      // every tensor starts on 16 bytes
+};
 // An exact entry with all sizes fixed.
 struct instance {
   struct variant *variant;
   uint32_t entry; // by its place in the kernel's plan
   int64_t *sizes; // all of the kernel's
+  bool is_aligned;
   uint32_t pins;  // launches that are under way, and captures for ever
   uint64_t used;
 };
@@ -61,9 +67,9 @@ struct typed {
 struct jit_ops {
   // The kernel with its type parameters given: fills in plan, shapes and slots. NULL where no kernel is generic.
   red_error (*type)(void *jit, struct red_kernel *generic, const enum plan_type *types, struct red_kernel *kernel);
-  // An entry of the kernel, by its place in the plan, as a variant with one kernel of one entry. `sizes`, by plan->sizes, are fixed where they are not NULL.
-  // *state becomes SLOT_COMPILED, or SLOT_EXACT where sizes are NULL and needed, or SLOT_ABSENT.
-  red_error (*entry)(void *jit, struct red_kernel *kernel, uint32_t entry, const int64_t *sizes, enum slot_state *state, struct variant **variant);
+  // An entry of the kernel, by its place in the plan, as a variant with one kernel of one entry. `fixed`: for such launches alone; NULL: for all.
+  // *state becomes SLOT_COMPILED, or SLOT_EXACT where `fixed` is NULL and needed, or SLOT_ABSENT.
+  red_error (*entry)(void *jit, struct red_kernel *kernel, uint32_t entry, const struct fixed *fixed, enum slot_state *state, struct variant **variant);
   // All entries of all kernels in one text; NULL after an error. No function: the program's variant has it.
   struct variant *(*whole)(void *jit);
   void (*destroy)(void *jit);
@@ -100,7 +106,7 @@ red_error kernel_retype(struct red_kernel *kernel, const enum plan_type *types, 
 // The state of an entry, and its variant where it is compiled.
 red_error kernel_entry(struct red_kernel *kernel, uint32_t entry, bool may_compile, enum slot_state *state, struct variant **variant);
 // The instance of an exact entry, pinned until kernel_unpin. Without `may_replace` none makes room for another: RED_ERROR_LIMIT where there are KERNEL_MAX_INSTANCES.
-red_error kernel_resize(struct red_kernel *kernel, uint32_t entry, const int64_t *sizes, bool may_compile, bool may_replace, struct variant **variant);
+red_error kernel_resize(struct red_kernel *kernel, uint32_t entry, const struct fixed *fixed, bool may_compile, bool may_replace, struct variant **variant);
 void kernel_unpin(struct red_kernel *kernel, const struct variant *variant);
 
 #endif

@@ -82,12 +82,12 @@ static red_error build(void *state, struct built *built) {
 
 // --- For programs
 
-static red_error slice_entry(void *state, struct red_kernel *kernel, uint32_t entry, const int64_t *sizes, enum slot_state *slot, struct variant **variant) {
+static red_error slice_entry(void *state, struct red_kernel *kernel, uint32_t entry, const struct fixed *fixed, enum slot_state *slot, struct variant **variant) {
   const struct variant *whole = state;
   struct slice slice = {whole, kernel->plan, entry};
   const char *name = kernel->plan->entries[entry].name;
   size_t length = strlen(name);
-  (void)sizes;
+  (void)fixed;
   char *key = malloc(whole->key_bytes + length + 2); // that of the whole, a zero byte and the entry's name
   if (!key) return error_memory();
   memcpy(key, whole->key, whole->key_bytes);

@@ -535,6 +535,33 @@ Test(fake, tensors_elsewhere_with_another_alignment) {
   nothing_lives();
 }
 
+// Large odd matrices are compiled for their sizes, and for whether their tensors start on 16 bytes: each has what the other does not need.
+Test(fake, another_alignment_where_code_is_made_for_sizes) {
+  enum { A = 600, B = 127, C = 129 };
+  const int64_t x_shape[] = {A, B, C}, y_shape[] = {A, C, B};
+  struct work w = {0};
+  size_t bytes = sizeof(float) * A * B * C;
+  OK(red_open("cuda:0", &w.device));
+  OK(red_compile_text(w.device, "t.red", "kernel t(X: f32[a, b, c]) -> (Y: f32[a, c, b]) { for i in a, j in b, l in c { Y[i, l, j] = X[i, j, l]; } }", NULL, &w.program));
+  OK(red_find(w.program, NULL, &w.kernel));
+  OK(red_alloc(w.device, bytes, &w.a));
+  OK(red_alloc(w.device, bytes + sizeof(float), &w.b));
+  w.tensors[0] = red_dense(w.a, RED_F32, 3, x_shape);
+  w.tensors[1] = red_dense(w.b, RED_F32, 3, y_shape);
+  for (int i = 0; i < 2; i++) w.arguments[i] = red_of_tensor(&w.tensors[i]);
+  for (int i = 0; i < 4; i++) {
+    red_choice choice;
+    w.tensors[1].data = (char *)w.b + i % 2 * sizeof(float);
+    fake_clear();
+    OK(red_prepare(w.kernel, NULL, w.arguments, 2));
+    OK(red_choose(w.kernel, w.arguments, 2, &choice));
+    cr_expect_str_eq(choice.entry, i % 2 ? "t_pack" : "t_lines");
+    cr_expect_eq(fake_count("cuModuleLoadDataEx"), i < 2);
+  }
+  drop(&w);
+  nothing_lives();
+}
+
 Test(fake, tensors_elsewhere_that_may_not_be_there) {
   struct work w;
   make(&w, "cuda:0", rowsum_text);
