@@ -203,6 +203,32 @@ static bool optimize(struct nvptx *cg, LLVMTargetMachineRef machine) {
   return !cg->failed;
 }
 
+// Whether the value is shifted by a byte.
+static bool is_shifted(LLVMValueRef value) {
+  for (LLVMUseRef use = LLVMGetFirstUse(value); use; use = LLVMGetNextUse(use)) {
+    LLVMValueRef user = LLVMGetUser(use);
+    bool is_shift = LLVMIsAInstruction(user) && (LLVMGetInstructionOpcode(user) == LLVMShl || LLVMGetInstructionOpcode(user) == LLVMLShr);
+    if (is_shift && LLVMIsAConstantInt(LLVMGetOperand(user, 1)) && LLVMConstIntGetZExtValue(LLVMGetOperand(user, 1)) == 8) return true;
+  }
+  return false;
+}
+
+// LLVM makes one byte swap of bytes that were loaded as one vector, whichever words of it they are in (DAGCombiner's isBSwapHWordElement compares nodes, not
+// their results): words of which bytes move by one are frozen, which makes them nodes of their own and costs nothing.
+static void part_words(struct nvptx *cg) {
+  LLVMTypeRef word = LLVMInt32TypeInContext(cg->llvm);
+  for (LLVMValueRef function = LLVMGetFirstFunction(cg->module); function; function = LLVMGetNextFunction(function))
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
+      for (LLVMValueRef next, value = LLVMGetFirstInstruction(block); value; value = next) {
+        next = LLVMGetNextInstruction(value);
+        if (LLVMGetInstructionOpcode(value) != LLVMExtractElement || LLVMTypeOf(value) != word || !LLVMIsALoadInst(LLVMGetOperand(value, 0)) || !is_shifted(value)) continue;
+        LLVMPositionBuilderBefore(cg->builder, next);
+        LLVMValueRef frozen = LLVMBuildFreeze(cg->builder, value, "");
+        LLVMReplaceAllUsesWith(value, frozen);
+        LLVMSetOperand(frozen, 0, value);
+      }
+}
+
 static bool begins(const char *line, const char *word) { return strncmp(line, word, strlen(word)) == 0; }
 
 // Whether the line is a .loc of line 0: LLVM writes one in front of an instruction that it made of two with different places.
@@ -281,6 +307,7 @@ static bool compile(struct nvptx *cg, LLVMTargetMachineRef machine, enum nvptx_o
   LLVMSetModuleDataLayout(cg->module, layout);
   LLVMDisposeTargetData(layout);
   if (!build(cg) || !optimize(cg, machine)) return false;
+  part_words(cg);
   if (output == NVPTX_PTX) return emit_ptx(cg, machine, out);
   char *text = LLVMPrintModuleToString(cg->module);
   text_puts(out, text);
