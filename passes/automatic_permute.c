@@ -7,7 +7,8 @@
 //           of as many neighbours along I as make a word, transposes them in registers and writes words; then it reads 16 bytes along I.
 //           Words lie [j][i], and 16-byte pieces of a row are permuted by j's place among 16-byte pieces: no bank conflicts on either side.
 //   places  the same as tiles with accesses of one element, for extents or addresses that are no multiples of 16 bytes
-//   runs    the fastest axis stays: runs of 16-byte pieces, in blocks that take neighbours in the order of the input and of the output
+//   runs    the fastest axis stays: runs of 16-byte pieces, in blocks that take neighbours in the order of the input and of the output; of sizes that are
+//           known boxes like those of automatic_pack.c
 //   gather  small fast axes: 16 bytes written at a time, read element by element through the cache
 //
 // and the classes of automatic_whole.c, automatic_units.c and automatic_pack.c.
@@ -520,7 +521,7 @@ static void write_runs(struct permute *p) {
   if (p->fast_out->count >= 0) {
     while (vector > 1 && p->fast_out->count % vector) vector /= 2;
     int64_t pieces = p->fast_out->count / vector;
-    try_runs(p, "runs", vector, pieces <= 32 ? pieces : 32, 1);
+    if (!permute_boxes_of_runs(p, vector)) try_runs(p, "runs", vector, pieces <= 32 ? pieces : 32, 1);
     if (vector > 1 && !p->view.is_closed) try_runs(p, "runs_unaligned", 1, p->fast_out->count <= 32 ? p->fast_out->count : 32, 1);
     return;
   }

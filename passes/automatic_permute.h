@@ -74,5 +74,7 @@ void permute_units_in_words(struct permute *p);
 
 // automatic_pack.c: `pack`, where all extents are known. Returns whether it wrote a schedule.
 bool permute_pack(struct permute *p);
+// The schedule `runs`, where all extents are known: boxes of runs of vectors of so many elements, through registers. Returns whether it wrote one.
+bool permute_boxes_of_runs(struct permute *p, uint32_t vector);
 
 #endif
