@@ -149,18 +149,31 @@ struct ir_expr *entry_grid_extent(struct arena *arena, const struct ir_entry *en
   return !prove_at_most(&facts, one, extent) ? ir_binary(arena, OP_MAX, extent, one) : extent;
 }
 
+// Bytes of an object of shared memory; -1: not a number.
+static int64_t object_bytes(const struct ir_mem *mem) {
+  if (!mem->dims.count) return type_bytes(mem->type);
+  const struct ir_expr *dim = mem->dims.at[0], *stride = mem->strides.at[0];
+  return ir_is_const(dim) && ir_is_const(stride) ? dim->integer * stride->integer * type_bytes(mem->type) : -1;
+}
+
 int64_t entry_shared_bytes(const struct ir_entry *entry, bool with_dynamic) {
   int64_t bytes = 0;
   for (uint32_t i = 0; i < entry->memory.count; i++) {
     const struct ir_mem *mem = entry->memory.at[i];
     if (mem->space != SPACE_SHARED || (mem->is_dynamic && !with_dynamic)) continue;
-    int64_t elements = 1, alignment = mem->alignment > type_bytes(mem->type) ? mem->alignment : type_bytes(mem->type);
-    if (mem->dims.count) {
-      const struct ir_expr *dim = mem->dims.at[0], *stride = mem->strides.at[0];
-      if (!ir_is_const(dim) || !ir_is_const(stride)) continue;
-      elements = dim->integer * stride->integer;
-    }
-    bytes = (bytes + alignment - 1) / alignment * alignment + elements * type_bytes(mem->type);
+    int64_t own = object_bytes(mem), alignment = mem->alignment > type_bytes(mem->type) ? mem->alignment : type_bytes(mem->type);
+    if (own >= 0) bytes = (bytes + alignment - 1) / alignment * alignment + own;
   }
   return bytes;
+}
+
+void entry_ask_for_largest(struct ir_entry *entry) {
+  struct ir_mem *largest = NULL;
+  for (uint32_t i = 0; i < entry->memory.count; i++) {
+    struct ir_mem *mem = entry->memory.at[i];
+    if (mem->space != SPACE_SHARED) continue;
+    if (!largest || object_bytes(mem) > object_bytes(largest)) largest = mem;
+    mem->is_dynamic = false;
+  }
+  if (largest) largest->is_dynamic = true;
 }

@@ -30,6 +30,8 @@ struct ir_expr *entry_grid_extent(struct arena *arena, const struct ir_entry *en
 
 // Bytes of shared memory that a block has, each object from a multiple of its alignment on: those that the kernel declares, and what a launch asks for.
 int64_t entry_shared_bytes(const struct ir_entry *entry, bool with_dynamic);
+// Makes its largest object the one whose bytes a launch asks for: the least is left for the kernel to declare.
+void entry_ask_for_largest(struct ir_entry *entry);
 
 // Whether a name other than a size or scalar stands in it: an axis, or what is made of axes.
 bool mentions_axis(const struct ir_expr *e);

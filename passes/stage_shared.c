@@ -142,6 +142,11 @@ static bool add_memory(struct sharer *s, int64_t units, int64_t own) {
   int64_t before = entry_shared_bytes(s->entry, true), total = before + own;
   mem->is_dynamic = declared + own > STATIC_LIMIT && before == declared;
   declared += mem->is_dynamic ? 0 : own;
+  if (units <= MOST_UNITS) list_push(s->arena, &s->entry->memory, mem);
+  if (units <= MOST_UNITS && declared > STATIC_LIMIT) {
+    entry_ask_for_largest(s->entry);
+    declared = entry_shared_bytes(s->entry, false);
+  }
   if (declared > STATIC_LIMIT) total = declared, most = STATIC_LIMIT;
   if (units > MOST_UNITS || total > most) {
     diag_error(diag, ERROR_SHARED_LIMIT, s->directive->range, "with the copy of '%s' a block takes %lld bytes of shared memory%s; at most %lld are legal", s->tensor->label, (long long)total,
@@ -149,7 +154,6 @@ static bool add_memory(struct sharer *s, int64_t units, int64_t own) {
     diag_note(diag, (struct range){0}, "split the axes inside '%s' by smaller factors", s->at);
     return false;
   }
-  list_push(s->arena, &s->entry->memory, mem);
   return true;
 }
 
