@@ -2,6 +2,8 @@
 // 0, to a float or storage type they round to nearest, ties to even, once.
 #include "codegen/nvptx.h"
 
+#include <string.h>
+
 static LLVMValueRef call1(struct nvptx *cg, enum nvptx_op op, LLVMValueRef a) {
   return nvptx_call(cg, op, &a, 1);
 }
@@ -62,14 +64,19 @@ static LLVMValueRef to_storage(struct nvptx *cg, enum type to, enum type from, L
   return to_bf16(cg, from == TYPE_F64 ? round_to_odd(cg, value) : value);
 }
 
-// The machine's conversion truncates and saturates; for NaN only the one from f32 to 32 bits gives 0.
+// The machine's conversion truncates and saturates; for NaN only the one from f32 to 32 bits gives 0. As assembly: of its own operation LLVM makes fptosi or fptoui, which
+// have no value beyond the type, and folds u16(f32(x)) of a negative i16 to what x has as bits.
 static LLVMValueRef float_to_integer(struct nvptx *cg, enum type to, enum type from, LLVMValueRef value) {
-  static const enum nvptx_op ops[2][2][2] = {// [from f64][to 64 bits][to unsigned]
-                                             {{NVPTX_F2I, NVPTX_F2UI}, {NVPTX_F2LL, NVPTX_F2ULL}},
-                                             {{NVPTX_D2I, NVPTX_D2UI}, {NVPTX_D2LL, NVPTX_D2ULL}}};
+  static const char *const texts[2][2][2] = {// [from f64][to 64 bits][to unsigned]
+                                             {{"cvt.rzi.s32.f32 $0, $1;", "cvt.rzi.u32.f32 $0, $1;"}, {"cvt.rzi.s64.f32 $0, $1;", "cvt.rzi.u64.f32 $0, $1;"}},
+                                             {{"cvt.rzi.s32.f64 $0, $1;", "cvt.rzi.u32.f64 $0, $1;"}, {"cvt.rzi.s64.f64 $0, $1;", "cvt.rzi.u64.f64 $0, $1;"}}};
+  static const char *const constraints[2][2] = {{"=r,f", "=l,f"}, {"=r,d", "=l,d"}};
   LLVMBuilderRef builder = cg->builder;
   bool is_double = from == TYPE_F64, is_wide = type_bits(to) == 64, is_unsigned = !type_is_signed(to);
-  LLVMValueRef result = call1(cg, ops[is_double][is_wide][is_unsigned], value);
+  const char *text = texts[is_double][is_wide][is_unsigned], *registers = constraints[is_double][is_wide];
+  LLVMTypeRef operand = LLVMTypeOf(value), function = LLVMFunctionType(LLVMIntTypeInContext(cg->llvm, is_wide ? 64 : 32), &operand, 1, false);
+  LLVMValueRef code = LLVMGetInlineAsm(function, (char *)text, strlen(text), (char *)registers, strlen(registers), false, false, LLVMInlineAsmDialectATT, false);
+  LLVMValueRef result = LLVMBuildCall2(builder, function, code, &value, 1, "");
   if (is_double || is_wide) {
     LLVMValueRef is_nan = LLVMBuildFCmp(builder, LLVMRealUNO, value, value, "");
     result = LLVMBuildSelect(builder, is_nan, LLVMConstNull(LLVMTypeOf(result)), result, "");
