@@ -28,6 +28,7 @@ enum {
   NOMINAL_SMS = 132,    // where the sizes are known and the device is not
   SPLIT_ELEMENTS = 1 << 18, // fewer are not worth a second step
   HINT_BYTES = 16 << 20,    // what is read once and is more leaves the cache to others
+  HINT_BYTES_COLUMNS = 8 << 20, // 300 x 10000: 8.4 us with it, 9.0 without
   HINT_MOST_ROWS = 512 << 20, HINT_MOST_COLUMNS = 192 << 20, // beyond, the hint costs up to 5 %
   WHOLE_ROW = 128,          // outputs that one block takes side by side
   NARROW_BYTES = 64,        // of outputs a tile: two sectors
@@ -51,6 +52,7 @@ struct chooser {
   int64_t rows;       // how many; -1: not known
   const char *length_text;
   bool stages;        // the row is read by several stages
+  bool rereads;       // and not by reductions alone that share one loop
 };
 
 // --- Numbers ---------------------------------------------------------------------------------------------------------
@@ -159,6 +161,16 @@ static void known_group(struct chooser *c, struct rows_form *form) {
                      form->rows == 1 ? "" : "s", loads_text(c));
 }
 
+// A row that several stages read stays in registers, `words` of it in each thread: how many blocks of `threads` a multiprocessor must have room for, so that enough
+// is in flight beside what they compute. An H200, softmax: 16384 rows of 1024 elements, 32 words a lane, 33.5 us with room for 1024 threads and 42.3 without; 4096 rows
+// of 4096, 16 words a thread, 34.1 with room for 1536, 39.1 for 1024, 38.5 without.
+static int kept_blocks(int64_t words, int threads) {
+  int room = words > 16 ? 1024 : words > 8 ? 1536 : 0;
+  return at_most(room / threads, 32);
+}
+
+static int64_t words_of(const struct chooser *c, int64_t elements) { return divide_up(times(elements, c->bytes < WORD ? WORD : c->bytes), WORD); }
+
 static void known_warp(struct chooser *c, struct rows_form *form) {
   int64_t loads = divide_up(c->length, c->vector), each = divide_up(loads, 32);
   form->lanes = 32;
@@ -167,7 +179,24 @@ static void known_warp(struct chooser *c, struct rows_form *form) {
   form->groups = spread(c, 8, form->rows);
   if (form->groups == 1 && c->rows != 1) form->groups = 2;
   if (each > 32) form->flight = 8;
+  if (c->rereads && !form->flight) form->blocks = kept_blocks(words_of(c, each * c->vector), form->lanes * form->groups);
   form->reason = say(c, "%s elements a row: a warp a row, %lld load%s a lane, %s", c->length_text, (long long)each, each == 1 ? "" : "s", loads_text(c));
+}
+
+// Rows too long for registers. An H200: softmax of 257 rows of 65537 elements 74.5 us with 1024 threads, 4 loads in flight and room for two blocks, 92.3 with 512 and 8;
+// argmax of 1025 rows of 16385 19.6 us with 512 threads and room for three blocks, 22.0 with 256; sums of 257 rows of 65537 bytes 11.2 us with 16 loads in flight, 15.1 with 8.
+static void block_in_flight(const struct chooser *c, struct rows_form *form) {
+  bool is_heavy = list_at(&c->view.stages, struct view_stage, 0)->stage->kind == STAGE_REDUCE && list_at(&c->view.stages, struct view_stage, 0)->stage->reducer->identity.count > 1;
+  if (c->rereads) {
+    form->lanes = 1024;
+    form->flight = 4;
+    form->blocks = 2;
+  } else if (is_heavy && form->lanes >= 256) {
+    form->lanes = 512;
+    form->blocks = 3;
+  } else if (c->vector * c->bytes < WORD) {
+    form->flight = 16;
+  }
 }
 
 static void known_block(struct chooser *c, struct rows_form *form) {
@@ -178,38 +207,38 @@ static void known_block(struct chooser *c, struct rows_form *form) {
   if (form->lanes < 64) form->lanes = 64;
   int64_t each = divide_up(loads, form->lanes);
   if (each > (c->vector == 1 ? 32 : 16)) form->flight = 8;
-  // A row that several stages read, 32 words of it in a thread's registers, which are to be few: a multiprocessor holds 1024 threads then. An H200, softmax
-  // of 1024 rows of 16384 elements: 36.8 us with 512 threads and room for two blocks, 47.6 without, 54.7 with 256 threads of 64 words.
-  int64_t words = divide_up(times(c->length, c->bytes < 4 ? 4 : c->bytes), 4);
-  if (c->stages && words >= 32 * 256 && words <= 32 * 1024) {
+  // 1024 rows of 16384 elements: 36.8 us with 512 threads and room for two blocks, 47.6 without, 54.7 with 256 threads of 64 words.
+  int64_t words = words_of(c, c->length);
+  if (c->rereads && words > 32 * 32 && words <= 32 * 1024) {
     form->lanes = at_most(power_above(divide_up(words, 32)), 1024);
     form->flight = 0;
-    form->blocks = 1024 / form->lanes;
     each = divide_up(loads, form->lanes);
+    form->blocks = kept_blocks(words_of(c, each * c->vector), form->lanes);
   }
   if (c->stages && form->flight && divide_up(loads, 1024) * c->vector * (c->bytes < 4 ? 4 : c->bytes) <= 256) { // the row fits into registers
     form->lanes = 1024;
     form->flight = 0;
     each = divide_up(loads, form->lanes);
   }
+  if (form->flight) block_in_flight(c, form);
   form->reason = say(c, "%s elements a row: a block of %d threads a row, %lld load%s a thread%s, %s", c->length_text, form->lanes, (long long)each, each == 1 ? "" : "s",
-                     form->flight ? ", 8 in flight" : "", loads_text(c));
+                     form->flight ? say(c, ", %d in flight", form->flight) : "", loads_text(c));
 }
 
 static void known_split(struct chooser *c, struct rows_form *form) {
   form->groups = form->rows = 1;
   form->lanes = at_most(power_below(c->length / ((int64_t)c->vector * 8)), 512);
   if (form->lanes < 32) form->lanes = 32;
-  form->flight = 8;
+  form->flight = c->vector * c->bytes < WORD ? 16 : 8;
   form->parts = c->rows == 1 ? 4 : 2;
-  form->reason = say(c, "%s elements a row, few rows: several blocks of %d threads a row, %s, 8 in flight", c->length_text, form->lanes, loads_text(c));
+  form->reason = say(c, "%s elements a row, few rows: several blocks of %d threads a row, %s, %d in flight", c->length_text, form->lanes, loads_text(c), form->flight);
 }
 
 // Loads of 16 MB to `most` bytes that are read once gain 2 to 11 % where the cache holds what was written before.
 static const char *choose_cache(const struct chooser *c, int64_t most) {
   int64_t each = view_product(&c->view.main->stage->own), bytes;
   if (c->rows < 0 || each < 0 || __builtin_mul_overflow(c->rows, each, &bytes) || __builtin_mul_overflow(bytes, c->bytes, &bytes)) return NULL;
-  return bytes >= HINT_BYTES && bytes <= most ? "evict_first" : NULL;
+  return bytes >= (most == HINT_MOST_COLUMNS ? HINT_BYTES_COLUMNS : HINT_BYTES) && bytes <= most ? "evict_first" : NULL;
 }
 
 static void write_known_rows(struct chooser *c, enum class chosen) {
@@ -452,7 +481,8 @@ static enum class known_class(const struct chooser *c) {
   enum class chosen = class_of_length(c);
   if (c->view.is_dependent) return CLASS_BLOCK;
   bool is_long = chosen == CLASS_BLOCK || chosen == CLASS_WARP || c->row.outer.count;
-  if (is_long && c->rows >= 0 && all > 0 && wants_split(c, c->rows, times(c->rows, all))) return CLASS_BLOCK_SPLIT;
+  bool is_few = c->rows >= 0 && (c->rows <= NOMINAL_SMS || c->row.outer.count); // more would be split into one piece each
+  if (is_long && is_few && all > 0 && wants_split(c, c->rows, times(c->rows, all))) return CLASS_BLOCK_SPLIT;
   return c->view.common.count ? chosen : CLASS_BLOCK;
 }
 
@@ -503,9 +533,20 @@ static bool wants_split_columns(const struct chooser *c, const struct column_sha
   int64_t narrow = times(s->batch, divide_up(times(s->width, c->bytes), NARROW_BYTES)); // as many tiles as the array has at the least width
   int64_t whole = tiles_of(s, whole_lanes(s), s->vector); // 4096 x 4096: 18.9 us by 128 blocks of whole columns, 20.0 split; 16384 x 1024: 18.8 and 19.9
   bool is_wide = s->vector * c->bytes >= LINE;
-  if (is_wide && ((whole >= NOMINAL_SMS * 7 / 8 && whole <= NOMINAL_SMS) || whole >= 2 * NOMINAL_SMS - 8)) return false;
+  bool is_heavy = c->rereads && view_rescales(&c->view);
+  if (is_wide && !is_heavy && ((whole >= NOMINAL_SMS * 7 / 8 && whole <= NOMINAL_SMS) || whole >= 2 * NOMINAL_SMS - 8)) return false;
   if (narrow >= ENOUGH_TILES && times(times(s->batch, s->width), times(all, c->bytes)) <= HOT_BYTES) return false;
   return s->depth >= 64 && wants_split(c, tiles, times(times(s->batch, s->width), all));
+}
+
+// Columns of softmax that registers do not hold: an output a thread, and many threads. An H200, 65537 x 257: 92.1 us with 9 blocks a multiprocessor, 107 with 4 or 5, 126 with two
+// of 4 outputs a thread; 4097 x 4097: 79.0 with 4, 112 with two.
+static void heavy_columns(const struct column_shape *s, struct columns_form *form) {
+  form->vector = 1;
+  form->lanes = 32;
+  form->threads = at_most(power_below(divide_up(s->depth, 8)), 16);
+  form->flight = 8;
+  form->blocks = 3;
 }
 
 static void write_split_columns(struct chooser *c, const struct column_shape *s) {
@@ -518,10 +559,35 @@ static void write_split_columns(struct chooser *c, const struct column_shape *s)
     if (s->width <= WHOLE_ROW) form.parts = form.lanes >= 8 && !is_narrow ? 1 : 3;
     if (s->depth / form.threads >= (form.lanes == 8 ? 128 : 256) && (is_narrow || c->bytes >= 4)) form.flight = 16;
   }
+  // 5000 x 20000: 94.7 us with four blocks of 256 threads a multiprocessor, 96.1 with two
+  if (s->batch > 0 && s->width > 0 && form.lanes * form.threads == 256 && form.lanes == 32 && times(times(s->batch, s->width), times(s->depth, c->bytes)) >= 100 << 20) form.parts = 4;
+  if (c->rereads && view_rescales(&c->view) && s->width >= 32) {
+    heavy_columns(s, &form);
+    form.parts = 8;
+  }
   form.cache = choose_cache(c, HINT_MOST_COLUMNS);
   form.reason = say(c, "outputs lie side by side, too few to fill the device: %d of them a thread, %d threads along them, %d and several blocks along the reduction, loads of %d bytes, %d in flight",
                     form.vector, form.lanes, form.threads, form.vector * c->bytes, form.flight);
   write_columns(&c->view, &form);
+}
+
+// Columns that several stages read, whole in the registers of a block, an output a thread. An H200, softmax over the first axis: 65 x 262145 41.6 us with 128 lanes and 2
+// threads a column, 48.6 with 32 and 4, 81.8 read twice; 257 x 65537 53.1 and 69.3, 1025 x 16385 66.2 and 102.1 read twice.
+static bool write_kept_columns(struct chooser *c, const struct column_shape *s) {
+  enum { LEAST_DEPTH = 17, MOST_STEPS = 33, THREADS = 1024, LANES = 32 };
+  int words = c->bytes < 4 ? 1 : c->bytes / 4;
+  struct columns_form form = {.name = "column", .vector = 1, .lanes = LANES};
+  if (!c->rereads || s->depth < LEAST_DEPTH || s->width < LANES || s->reduced.outer.count || c->view.space_count != 1 || c->view.is_dependent) return false;
+  form.threads = at_most(power_above(divide_up(s->depth * words, MOST_STEPS)), THREADS / LANES);
+  form.lanes = at_most(256 / form.threads, 128);
+  if (form.lanes < LANES) form.lanes = LANES;
+  form.kept = at_most(divide_up(s->depth, form.threads), MOST_STEPS + 1);
+  if (form.kept * words > MOST_STEPS || tiles_of(s, form.lanes, 1) < NOMINAL_SMS) return false;
+  form.blocks = kept_blocks(form.kept * words, form.lanes * form.threads);
+  form.reason = say(c, "outputs lie side by side, and several stages read what each is made of: %d threads along them and %d along the reduction, each with %d loads of %d bytes that it keeps", form.lanes,
+                    form.threads, form.kept, c->bytes);
+  write_columns(&c->view, &form);
+  return true;
 }
 
 static void write_known_columns(struct chooser *c, const struct column_shape *s, bool is_split) {
@@ -531,6 +597,8 @@ static void write_known_columns(struct chooser *c, const struct column_shape *s,
     write_split_columns(c, s);
     return;
   }
+  if (write_kept_columns(c, s)) return;
+  if (c->rereads && s->depth == 1) form.vector = 1; // softmax of 16777216 x 1: 55.0 us, 75.4 with four outputs a thread
   if (s->width >= 0) { // narrower tiles until the device is full
     form.lanes = whole_lanes(s);
     while (form.vector > 1 && form.vector * c->bytes > 2 && times(batch, divide_up(s->width, (int64_t)form.lanes * form.vector)) < 60 && form.lanes * form.vector * c->bytes > 64) form.vector /= 2;
@@ -548,6 +616,7 @@ static void write_known_columns(struct chooser *c, const struct column_shape *s,
   }
   form.flight = 8;
   if (form.threads == 1 && form.vector == 1 && depth <= 8 && times(batch, s->width) >= 1 << 20) form.apart = 4; // 1 x 8388607: 19.0 us, 24.2 with one output a thread
+  if (c->rereads && view_rescales(&c->view) && s->width >= 32 && depth > 32 * 33) heavy_columns(s, &form);
   form.cache = choose_cache(c, HINT_MOST_COLUMNS);
   form.reason = say(c, "outputs lie side by side: %d of them a thread, %d threads along them and %d along the reduction, loads of %d bytes", form.vector, form.lanes, form.threads,
                     form.vector * c->bytes);
@@ -673,6 +742,11 @@ static void describe(struct chooser *c) {
   int readers = 0;
   for (uint32_t i = 0; i < c->view.stages.count; i++) readers += list_at(&c->view.stages, struct view_stage, i)->space == c->space;
   c->stages = readers > 1;
+  c->rereads = c->stages && !view_can_join(&c->view);
+  for (uint32_t i = 0; i < c->view.stages.count; i++) {
+    const struct view_stage *other = c->view.stages.at[i];
+    c->rereads |= c->stages && other->space == c->space && other->stage->kind == STAGE_STORE;
+  }
 }
 
 // --class: the classes that take the kernel, and the text of the one asked for.

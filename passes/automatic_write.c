@@ -5,7 +5,7 @@
 #include "passes/rescale.h"
 #include "passes/stage.h"
 
-enum { VECTOR_BYTES = 16, KEPT_BYTES = 256, KEPT_COLUMN_BYTES = 512, THREADS = 256, SERIAL_FLIGHT = 8, MAX_WHOLE = 16 };
+enum { VECTOR_BYTES = 16, KEPT_BYTES = 256, THREADS = 256, SERIAL_FLIGHT = 8, MAX_WHOLE = 16 };
 
 // --- Shapes ----------------------------------------------------------------------------------------------------------
 
@@ -88,13 +88,11 @@ struct writer {
   bool rescales;     // see begin
 };
 
-static bool has_rescaled(const struct view *view);
-
 // `rescales`: a maximum and the sum of exponentials below it are one reduction, since what they read is not kept.
 static struct writer begin(struct view *view, const char *name, const char *when, const char *reason, bool rescales) {
   struct writer w = {.view = view, .arena = view->a->arena, .out = view->a->out, .rescales = rescales};
   const char *condition = view->a->condition;
-  if (rescales && has_rescaled(view)) reason = arena_printf(w.arena, "%s; a maximum and the sum of exponentials below it in one pass", reason);
+  if (rescales && view_rescales(view)) reason = arena_printf(w.arena, "%s; a maximum and the sum of exponentials below it in one pass", reason);
   if (view->extra) when = when && *when ? arena_printf(w.arena, "%s && %s", view->extra, when) : view->extra;
   text_printf(w.out, "// %s: %s\n", name, reason);
   text_printf(w.out, "schedule %s as %s", view->a->kernel->label, name);
@@ -171,7 +169,7 @@ static bool needs_result(const struct view_stage *stage, const struct view_stage
   return needs(stage->stage, earlier->stage) && !(rescales && stage->space == earlier->space && rescale_fits(earlier->stage, stage->stage));
 }
 
-static bool has_rescaled(const struct view *view) {
+bool view_rescales(const struct view *view) {
   for (uint32_t k = 0; k < view->stages.count; k++)
     for (uint32_t i = 0; i < k; i++) {
       const struct view_stage *first = view->stages.at[i], *second = view->stages.at[k];
@@ -267,14 +265,14 @@ static bool moves_along_all(const struct view *view, const struct ir_mem *mem) {
   return true;
 }
 
-// Tensors that several stages read are kept in registers inside the axis `at`, `elements` of each a thread, up to `most` bytes.
-static void write_registers(struct writer *w, const char *at, int64_t elements, int64_t most) {
+// Tensors that several stages read are kept in registers inside the axis `at`, `elements` of each a thread.
+static void write_registers(struct writer *w, const char *at, int64_t elements) {
   const struct list *tensors = &w->view->a->kernel->tensors;
   int64_t bytes = 0;
   for (uint32_t i = 0; i < tensors->count && !w->view->is_dependent; i++) {
     const struct ir_mem *mem = tensors->at[i];
     int64_t size = elements * (type_bytes(mem->type) < 4 ? 4 : type_bytes(mem->type));
-    if (mem->is_output || !is_read_again(w->view, mem) || !moves_along_all(w->view, mem) || bytes + size > most) continue;
+    if (mem->is_output || !is_read_again(w->view, mem) || !moves_along_all(w->view, mem) || bytes + size > KEPT_BYTES) continue;
     bytes += size;
     text_printf(w->out, "  stage %s at %s in registers;\n", mem->label, at);
   }
@@ -378,7 +376,7 @@ void write_rows(struct view *view, const struct rows_form *form) {
     int64_t kept = write_row(&w, s, form, at);
     if (s == 0 || kept > elements) elements = kept;
   }
-  if (at && elements && form->rows == 1) write_registers(&w, at, elements, KEPT_BYTES);
+  if (at && elements && form->rows == 1) write_registers(&w, at, elements);
   if (form->blocks > 1) text_printf(w.out, "  blocks %d;\n", form->blocks);
   write_cache(&w, form->cache);
   end(&w);
@@ -489,7 +487,8 @@ void write_columns(struct view *view, const struct columns_form *form) {
     if (thread && view->a->context->options->batch_invariant) text_printf(w.out, "  allreduce %s by tree;\n", thread);
   }
   if (element) text_printf(w.out, "  %s %s;\n", form->apart > 1 ? "unroll" : "vectorize", element);
-  if (form->kept) write_registers(&w, lane, (int64_t)form->kept * form->vector, KEPT_COLUMN_BYTES);
+  if (form->kept) write_registers(&w, lane, (int64_t)form->kept * form->vector);
+  if (form->blocks > 1) text_printf(w.out, "  blocks %d;\n", form->blocks);
   write_cache(&w, form->cache);
   end(&w);
 }

@@ -18,6 +18,8 @@ int view_vector(const struct view *view, int space, const struct fused *fused);
 
 // Whether the reductions can share one loop, so that none needs another's result: writers join them.
 bool view_can_join(const struct view *view);
+// Whether a maximum and the sum of exponentials below it are among them, as in softmax: writers join them where what they read is not kept.
+bool view_rescales(const struct view *view);
 
 // A row: what is reduced to one output, or to one element of each output.
 struct rows_form {
@@ -61,6 +63,7 @@ struct columns_form {
   int flight;  // loads in flight a thread; 0: all of them
   int parts;   // as of a row
   int kept;    // steps a thread, as `when` states it where they are not known, if what several stages read stays in registers; 0: it does not
+  int blocks;  // as of a row
   const char *cache; // as of a row
 };
 void write_columns(struct view *view, const struct columns_form *form);
