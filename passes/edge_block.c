@@ -22,6 +22,7 @@ struct blocks {
   struct list defs;    // struct ir_stmt, LET and FOR, by var->mark - 1
   uint32_t outside;    // the first so many are in front of the place where the program is doubled
   struct list guards;  // struct ir_stmt, IF: those that the condition makes needless
+  struct list shorter; // struct ir_stmt, IF, and struct ir_expr in turn: what is left of its condition
   struct list limits;  // const struct ir_expr, v < number: of the guards around
   struct ir_expr *all; // the condition
 };
@@ -44,19 +45,27 @@ static bool is_uniform(const struct blocks *b, const struct ir_expr *e) {
   return true;
 }
 
+// What e is below by a guard around it, by name or by what the name stands for; NULL: nothing.
+static const struct ir_expr *limit_of(const struct blocks *b, const struct ir_expr *e) {
+  for (uint32_t i = b->limits.count; i-- > 0;) {
+    const struct ir_expr *limit = b->limits.at[i], *var = limit->args[0];
+    const struct ir_stmt *stmt = definition(b, var->var);
+    if ((e->op == OP_VAR && e->var == var->var) || (stmt && stmt->kind == IR_LET && ir_equal(stmt->value, e))) return limit->args[1];
+  }
+  return NULL;
+}
+
 // The largest value of e in a block, or a bound of it; NULL: not known.
 static struct ir_expr *upper(struct blocks *b, struct ir_expr *e) {
   struct arena *arena = b->arena;
+  const struct ir_expr *limit = limit_of(b, e);
+  if (limit) return ir_int(arena, e->type, limit->integer - 1);
   if (is_uniform(b, e)) return e;
   struct ir_expr *x = e->count ? upper(b, e->args[0]) : NULL, *y = e->count > 1 ? e->args[1] : NULL;
   switch ((int)e->op) {
   case OP_THREAD: return ir_int(arena, e->type, (int64_t)b->entry->block[e->dimension] - 1);
   case OP_VAR: {
     const struct ir_stmt *stmt = definition(b, e->var);
-    for (uint32_t i = b->limits.count; i-- > 0;) {
-      const struct ir_expr *limit = b->limits.at[i];
-      if (limit->args[0]->var == e->var) return ir_int(arena, e->type, limit->args[1]->integer - 1);
-    }
     if (!stmt) return NULL;
     if (stmt->kind == IR_LET) return upper(b, stmt->value);
     struct ir_expr *end = upper(b, stmt->hi);
@@ -123,13 +132,18 @@ static bool is_implied_by_all(const struct blocks *b, const struct ir_expr *cond
   return false;
 }
 
+// Adds the limits of variables that the condition sets.
+static void add_limits(struct blocks *b, struct ir_expr *c) {
+  for (; c->op == OP_AND; c = c->args[0]) add_limits(b, c->args[1]);
+  if (c->op == OP_LT && c->args[0]->op == OP_VAR && c->args[0]->type == TYPE_INDEX && ir_is_const(c->args[1])) list_push(b->arena, &b->limits, c);
+}
+
 // Looks for guards in what the statement holds: of a variable that it tests there are fewer values there.
 static void find_inside(struct blocks *b, const struct ir_stmt *stmt, void (*find)(struct blocks *, const struct list *)) {
-  const struct ir_expr *c = stmt->value;
-  bool is_limit = stmt->kind == IR_IF && c->op == OP_LT && c->args[0]->op == OP_VAR && c->args[0]->type == TYPE_INDEX && ir_is_const(c->args[1]);
-  if (is_limit) list_push(b->arena, &b->limits, stmt->value);
+  uint32_t count = b->limits.count;
+  if (stmt->kind == IR_IF) add_limits(b, stmt->value);
   find(b, &stmt->body);
-  if (is_limit) b->limits.count--;
+  b->limits.count = count;
   find(b, &stmt->otherwise);
 }
 
@@ -148,10 +162,34 @@ static void find_guards(struct blocks *b, const struct list *block) {
   }
 }
 
+// The condition without what holds in the whole block, given the rest.
+static struct ir_expr *without_needless(struct blocks *b, struct ir_expr *c) {
+  if (c->op == OP_AND) {
+    struct ir_expr *x = without_needless(b, c->args[0]), *y = without_needless(b, c->args[1]);
+    return x == c->args[0] && y == c->args[1] ? c : ir_const_is(x, 1) ? y : ir_const_is(y, 1) ? x : ir_binary(b->arena, OP_AND, x, y);
+  }
+  if (c->op != OP_LT || c->args[0]->type != TYPE_INDEX || !is_uniform(b, c->args[1])) return c;
+  uint32_t place = 0; // what it says itself does not count, and what is left out no longer does
+  while (place < b->limits.count && b->limits.at[place] != c) place++;
+  bool is_limit = place < b->limits.count;
+  if (is_limit) b->limits.at[place] = b->limits.at[--b->limits.count];
+  struct ir_expr *most = upper(b, c->args[0]), *condition = most ? ir_binary(b->arena, OP_LT, most, c->args[1]) : NULL;
+  if (condition && is_implied_by_all(b, condition)) return ir_int(b->arena, TYPE_BOOL, 1);
+  if (is_limit) list_push(b->arena, &b->limits, c);
+  return c;
+}
+
 // Vectors that are whole where the condition holds: what stands beside them, element by element, is for the others.
 static void find_vectors(struct blocks *b, const struct list *block) {
   for (uint32_t i = 0; i < block->count; i++) {
     struct ir_stmt *stmt = block->at[i];
+    if (stmt->kind == IR_IF && stmt->value->op == OP_AND) {
+      uint32_t count = b->limits.count;
+      add_limits(b, stmt->value);
+      struct ir_expr *less = without_needless(b, stmt->value);
+      b->limits.count = count;
+      if (less != stmt->value) list_push(b->arena, &b->shorter, stmt), list_push(b->arena, &b->shorter, less);
+    }
     struct ir_expr *condition = stmt->kind == IR_IF && stmt->otherwise.count ? block_condition(b, stmt) : NULL;
     if (condition && is_implied_by_all(b, condition)) list_push(b->arena, &b->guards, stmt);
     find_inside(b, stmt, find_vectors);
@@ -165,6 +203,8 @@ static void drop_guards(struct blocks *b, struct list *block) {
     bool is_dropped = false;
     drop_guards(b, &stmt->body);
     drop_guards(b, &stmt->otherwise);
+    for (uint32_t k = 0; k < b->shorter.count && stmt->kind == IR_IF; k += 2)
+      if (b->shorter.at[k] == stmt) stmt->value = b->shorter.at[k + 1];
     for (uint32_t k = 0; k < b->guards.count && stmt->kind == IR_IF; k++) is_dropped |= b->guards.at[k] == stmt;
     if (is_dropped) list_append(b->arena, &out, &stmt->body);
     else list_push(b->arena, &out, stmt);
