@@ -140,7 +140,7 @@ void permute_lines(struct permute *p) {
 
 // Small matrices of bytes or halves, in blocks of one or a few, copied as they lie: pieces of 16 bytes of the input, words of the output, each warp's on a line.
 void permute_lines_of_words(struct permute *p) {
-  enum { LEAST_BYTES = 12 * 1024, MOST_BYTES = 48 * 1024, LINE = 128, LINE_THREADS = 512 };
+  enum { LEAST_BYTES = 12 * 1024, MOST_BYTES = 48 * 1024, MANY_BYTES = 24 * 1024, LINE = 128 };
   struct group *batch, *rows = p->fast_in, *columns = p->fast_out; // of the output
   const struct ir_mem *copies[MOST_COPIES];
   int64_t bytes = type_bytes(p->load->mem->type), total;
@@ -149,6 +149,9 @@ void permute_lines_of_words(struct permute *p) {
   if (size * each * bytes > MOST_BYTES || batch->count < 0 || __builtin_mul_overflow(size, batch->count, &total) || rows->count % 2 == 0) return;
   while (total % piece) piece /= 2;
   if (piece < word) return;
+  // an H200: blocks of 32 KiB best have 512 threads, and fetch through registers; of 16 KiB 256, asynchronously
+  bool is_small = size * each * bytes <= MANY_BYTES;
+  int64_t threads = is_small ? 256 : 512;
   struct when when = {.p = p};
   permute_need_alignment(&when, copies[0], (uint32_t)piece);
   permute_need_alignment(&when, p->store->mem, (uint32_t)line);
@@ -163,13 +166,13 @@ void permute_lines_of_words(struct permute *p) {
     block = permute_piece(p, batch, "_block"), one = permute_piece(p, batch, "_in");
     text_printf(p->out, "  split %s by %lld -> %s, %s;\n", batch->name, (long long)each, block, one);
   }
-  text_printf(p->out, "  reorder %s, %s%s%s, %s;  bind %s -> block.x;\n  stage %s at %s in shared as %s along %lld;\n", block, one ? one : "", one ? ", " : "", columns->name, rows->name, block, copies[0]->label, block, copy,
-              (long long)piece);
-  text_printf(p->out, "  split %s.piece by %d -> %s, %s;  bind %s -> thread.x;  vectorize %s.element;  unroll %s;\n", copy, LINE_THREADS, more, thread, thread, copy, more);
+  text_printf(p->out, "  reorder %s, %s%s%s, %s;  bind %s -> block.x;\n  stage %s at %s in shared as %s along %lld%s;\n", block, one ? one : "", one ? ", " : "", columns->name, rows->name, block, copies[0]->label, block, copy,
+              (long long)piece, is_small ? " by cp_async" : "");
+  text_printf(p->out, "  split %s.piece by %d -> %s, %s;  bind %s -> thread.x;  vectorize %s.element;  unroll %s;\n", copy, (int)threads, more, thread, thread, copy, more);
   text_printf(p->out, "  reorder %s.%s, %s.%s;  fuse ", stage, rows->name, stage, columns->name);
   if (one) text_printf(p->out, "%s.%s, ", stage, one);
   text_printf(p->out, "%s.%s, %s.%s -> %s;\n", stage, rows->name, stage, columns->name, all);
   text_printf(p->out, "  split %s by %lld along %s -> %s, %s;  split %s by %lld -> %s, %s;  split %s by %lld -> %s, %s;  fuse %s, %s -> %s;  bind %s -> thread.x;  vectorize %s;\n", all, (long long)line, p->store->mem->label, far, near, near,
-              (long long)word, words, element, far, (long long)(LINE_THREADS / 32), outer, warp, warp, words, out, out, element);
+              (long long)word, words, element, far, (long long)(threads / 32), outer, warp, warp, words, out, out, element);
   permute_end(p);
 }
