@@ -161,13 +161,18 @@ static void known_group(struct chooser *c, struct rows_form *form) {
                      form->rows == 1 ? "" : "s", loads_text(c));
 }
 
+// Blocks of `threads` that make `wanted` threads on a multiprocessor, or as many as it can have.
+static int room_for(const struct chooser *c, int wanted, int threads) {
+  const struct target *target = c->view.a->context->options->target;
+  uint32_t sm = target ? target->sm : 80;
+  int most = sm == 75 ? 1024 : sm == 86 || sm == 87 || sm == 89 || sm >= 120 ? 1536 : 2048;
+  return at_most((wanted < most ? wanted : most) / threads, 32);
+}
+
 // A row that several stages read stays in registers, `words` of it in each thread: how many blocks of `threads` a multiprocessor must have room for, so that enough
 // is in flight beside what they compute. An H200, softmax: 16384 rows of 1024 elements, 32 words a lane, 33.5 us with room for 1024 threads and 42.3 without; 4096 rows
 // of 4096, 16 words a thread, 34.1 with room for 1536, 39.1 for 1024, 38.5 without.
-static int kept_blocks(int64_t words, int threads) {
-  int room = words > 16 ? 1024 : words > 8 ? 1536 : 0;
-  return at_most(room / threads, 32);
-}
+static int kept_blocks(const struct chooser *c, int64_t words, int threads) { return room_for(c, words > 16 ? 1024 : words > 8 ? 1536 : 0, threads); }
 
 static int64_t words_of(const struct chooser *c, int64_t elements) { return divide_up(times(elements, c->bytes < WORD ? WORD : c->bytes), WORD); }
 
@@ -179,7 +184,7 @@ static void known_warp(struct chooser *c, struct rows_form *form) {
   form->groups = spread(c, 8, form->rows);
   if (form->groups == 1 && c->rows != 1) form->groups = 2;
   if (each > 32) form->flight = 8;
-  if (c->rereads && !form->flight) form->blocks = kept_blocks(words_of(c, each * c->vector), form->lanes * form->groups);
+  if (c->rereads && !form->flight) form->blocks = kept_blocks(c, words_of(c, each * c->vector), form->lanes * form->groups);
   form->reason = say(c, "%s elements a row: a warp a row, %lld load%s a lane, %s", c->length_text, (long long)each, each == 1 ? "" : "s", loads_text(c));
 }
 
@@ -190,10 +195,10 @@ static void block_in_flight(const struct chooser *c, struct rows_form *form) {
   if (c->rereads) {
     form->lanes = 1024;
     form->flight = 4;
-    form->blocks = 2;
+    form->blocks = room_for(c, 2048, form->lanes);
   } else if (is_heavy && form->lanes >= 256) {
     form->lanes = 512;
-    form->blocks = 3;
+    form->blocks = room_for(c, 1536, form->lanes);
   } else if (c->vector * c->bytes < WORD) {
     form->flight = 16;
   }
@@ -213,7 +218,7 @@ static void known_block(struct chooser *c, struct rows_form *form) {
     form->lanes = at_most(power_above(divide_up(words, 32)), 1024);
     form->flight = 0;
     each = divide_up(loads, form->lanes);
-    form->blocks = kept_blocks(words_of(c, each * c->vector), form->lanes);
+    form->blocks = kept_blocks(c, words_of(c, each * c->vector), form->lanes);
   }
   if (c->stages && form->flight && divide_up(loads, 1024) * c->vector * (c->bytes < 4 ? 4 : c->bytes) <= 256) { // the row fits into registers
     form->lanes = 1024;
@@ -541,12 +546,12 @@ static bool wants_split_columns(const struct chooser *c, const struct column_sha
 
 // Columns of softmax that registers do not hold: an output a thread, and many threads. An H200, 65537 x 257: 92.1 us with 9 blocks a multiprocessor, 107 with 4 or 5, 126 with two
 // of 4 outputs a thread; 4097 x 4097: 79.0 with 4, 112 with two.
-static void heavy_columns(const struct column_shape *s, struct columns_form *form) {
+static void heavy_columns(const struct chooser *c, const struct column_shape *s, struct columns_form *form) {
   form->vector = 1;
   form->lanes = 32;
   form->threads = at_most(power_below(divide_up(s->depth, 8)), 16);
   form->flight = 8;
-  form->blocks = 3;
+  form->blocks = room_for(c, 1536, form->lanes * form->threads);
 }
 
 static void write_split_columns(struct chooser *c, const struct column_shape *s) {
@@ -562,7 +567,7 @@ static void write_split_columns(struct chooser *c, const struct column_shape *s)
   // 5000 x 20000: 94.7 us with four blocks of 256 threads a multiprocessor, 96.1 with two
   if (s->batch > 0 && s->width > 0 && form.lanes * form.threads == 256 && form.lanes == 32 && times(times(s->batch, s->width), times(s->depth, c->bytes)) >= 100 << 20) form.parts = 4;
   if (c->rereads && view_rescales(&c->view) && s->width >= 32) {
-    heavy_columns(s, &form);
+    heavy_columns(c, s, &form);
     form.parts = 8;
   }
   form.cache = choose_cache(c, HINT_MOST_COLUMNS);
@@ -583,7 +588,7 @@ static bool write_kept_columns(struct chooser *c, const struct column_shape *s) 
   if (form.lanes < LANES) form.lanes = LANES;
   form.kept = at_most(divide_up(s->depth, form.threads), MOST_STEPS + 1);
   if (form.kept * words > MOST_STEPS || tiles_of(s, form.lanes, 1) < NOMINAL_SMS) return false;
-  form.blocks = kept_blocks(form.kept * words, form.lanes * form.threads);
+  form.blocks = kept_blocks(c, form.kept * words, form.lanes * form.threads);
   form.reason = say(c, "outputs lie side by side, and several stages read what each is made of: %d threads along them and %d along the reduction, each with %d loads of %d bytes that it keeps", form.lanes,
                     form.threads, form.kept, c->bytes);
   write_columns(&c->view, &form);
@@ -616,7 +621,7 @@ static void write_known_columns(struct chooser *c, const struct column_shape *s,
   }
   form.flight = 8;
   if (form.threads == 1 && form.vector == 1 && depth <= 8 && times(batch, s->width) >= 1 << 20) form.apart = 4; // 1 x 8388607: 19.0 us, 24.2 with one output a thread
-  if (c->rereads && view_rescales(&c->view) && s->width >= 32 && depth > 32 * 33) heavy_columns(s, &form);
+  if (c->rereads && view_rescales(&c->view) && s->width >= 32 && depth > 32 * 33) heavy_columns(c, s, &form);
   form.cache = choose_cache(c, HINT_MOST_COLUMNS);
   form.reason = say(c, "outputs lie side by side: %d of them a thread, %d threads along them and %d along the reduction, loads of %d bytes", form.vector, form.lanes, form.threads,
                     form.vector * c->bytes);
