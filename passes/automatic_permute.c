@@ -287,6 +287,7 @@ struct tile {
   uint32_t vector_in, vector_out, unit; // elements
   int64_t least_i, least_j;             // extents from which on it is taken
   const char *only;                     // another condition; NULL: none
+  uint32_t blocks;                      // so many at once a multiprocessor, at least; 0: nothing is said
   const char *tile_axis, *ii, *ji;      // axes, after write_tile
 };
 
@@ -382,6 +383,7 @@ static bool try_tile(struct permute *p, struct tile t) {
   }
   for (int k = 0; k < count; k++) write_fill(p, &t, permute_copy_name(p, k));
   write_output(p, &t);
+  if (t.blocks) text_printf(p->out, "  blocks %u;\n", t.blocks);
   permute_end(p);
   return true;
 }
@@ -402,6 +404,7 @@ static struct tile tile_for(struct permute *p, const char *name, uint32_t in, ui
   // where one side is short the other is longer
   while (p->fast_out->count >= 0 && t.i * 2 <= power_up(p->fast_out->count) && t.i * t.j * in * 2 <= bytes && t.i < 1024) t.i *= 2;
   while (p->fast_in->count >= 0 && t.j * 2 <= p->fast_in->count && t.i * t.j * in * 2 <= bytes && t.j < 1024) t.j *= 2;
+  if (in == 2 && t.i * t.j == 128 * 128) t.blocks = 3; // registers for two alone cost 2 % on an H200
   return t;
 }
 
