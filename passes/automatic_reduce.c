@@ -144,6 +144,21 @@ static void known_rows(struct chooser *c, struct rows_form *form) {
   form->reason = say(c, "%s elements a row: a thread a row, %d row%s a thread, %s", c->length_text, form->rows, form->rows > 1 ? "s" : "", loads_text(c));
 }
 
+// Blocks of `threads` that make `wanted` threads on a multiprocessor, or as many as it can have.
+static int room_for(const struct chooser *c, int wanted, int threads) {
+  const struct target *target = c->view.a->context->options->target;
+  uint32_t sm = target ? target->sm : 80;
+  int most = sm == 75 ? 1024 : sm == 86 || sm == 87 || sm == 89 || sm >= 120 ? 1536 : 2048;
+  return at_most((wanted < most ? wanted : most) / threads, 32);
+}
+
+// A row that several stages read stays in registers, `words` of it in each thread: how many blocks of `threads` a multiprocessor must have room for, so that enough
+// is in flight beside what they compute. An H200, softmax: 16384 rows of 1024 elements, 32 words a lane, 33.5 us with room for 1024 threads and 42.3 without; 4096 rows
+// of 4096, 16 words a thread, 34.1 with room for 1536, 39.1 for 1024, 38.5 without; 262145 rows of 65, 5 words, 44.4 with room for 2048 and 46.7 without.
+static int kept_blocks(const struct chooser *c, int64_t words, int threads) { return room_for(c, words > 16 ? 1024 : words > 8 ? 1536 : 2048, threads); }
+
+static int64_t words_of(const struct chooser *c, int64_t elements) { return divide_up(times(elements, c->bytes < WORD ? WORD : c->bytes), WORD); }
+
 static void known_group(struct chooser *c, struct rows_form *form) {
   int64_t loads = divide_up(c->length, c->vector);
   int lanes = choose_lanes(loads, c->vector > 1);
@@ -157,24 +172,10 @@ static void known_group(struct chooser *c, struct rows_form *form) {
     form->groups = spread(c, form->groups, 1);
     while (form->groups * form->lanes < 32) form->groups *= 2;
   }
+  if (c->rereads) form->blocks = kept_blocks(c, words_of(c, each * c->vector), form->lanes * form->groups);
   form->reason = say(c, "%s elements a row: %d lanes a row, %lld load%s a lane and %d row%s in flight, %s", c->length_text, form->lanes, (long long)each, each == 1 ? "" : "s", form->rows,
                      form->rows == 1 ? "" : "s", loads_text(c));
 }
-
-// Blocks of `threads` that make `wanted` threads on a multiprocessor, or as many as it can have.
-static int room_for(const struct chooser *c, int wanted, int threads) {
-  const struct target *target = c->view.a->context->options->target;
-  uint32_t sm = target ? target->sm : 80;
-  int most = sm == 75 ? 1024 : sm == 86 || sm == 87 || sm == 89 || sm >= 120 ? 1536 : 2048;
-  return at_most((wanted < most ? wanted : most) / threads, 32);
-}
-
-// A row that several stages read stays in registers, `words` of it in each thread: how many blocks of `threads` a multiprocessor must have room for, so that enough
-// is in flight beside what they compute. An H200, softmax: 16384 rows of 1024 elements, 32 words a lane, 33.5 us with room for 1024 threads and 42.3 without; 4096 rows
-// of 4096, 16 words a thread, 34.1 with room for 1536, 39.1 for 1024, 38.5 without.
-static int kept_blocks(const struct chooser *c, int64_t words, int threads) { return room_for(c, words > 16 ? 1024 : words > 8 ? 1536 : 0, threads); }
-
-static int64_t words_of(const struct chooser *c, int64_t elements) { return divide_up(times(elements, c->bytes < WORD ? WORD : c->bytes), WORD); }
 
 static void known_warp(struct chooser *c, struct rows_form *form) {
   int64_t loads = divide_up(c->length, c->vector), each = divide_up(loads, 32);
