@@ -40,8 +40,9 @@ static void initialize(void) {
   LLVMInitializeNVPTXAsmPrinter();
   // LICM would read a word of shared memory in front of a loop in which some thread writes it under a condition: no thread uses what it read too early, but it is
   // a race, and of a word that nobody has written.
-  static const char *const options[] = {"red", "-disable-licm-promotion"};
-  LLVMParseCommandLineOptions(2, options, NULL);
+  const char *reduces = getenv("RED_LSR"); // "off": no strength reduction in loops
+  static const char *const options[] = {"red", "-disable-licm-promotion", "-disable-lsr"};
+  LLVMParseCommandLineOptions(reduces && strcmp(reduces, "off") == 0 ? 3 : 2, options, NULL);
   LLVMInstallFatalErrorHandler(on_fatal_error);
 }
 
