@@ -2,6 +2,7 @@
 //
 //   build/tests/bench/bench_launch            # needs a GPU
 //   build/tests/bench/bench_launch jit 0 3    # the just-in-time times of these kernels alone, by their place
+//   build/tests/bench/bench_launch red 3 first    # one of them compiled and loaded, in microseconds: for profilers, also where RED_LIBCUDA names the driver of the tests
 //
 // Prints microseconds a launch (median of rounds), launch plus synchronisation, the time from text to a loaded kernel over the driver's own time for the same
 // PTX, from the disk cache to a loaded kernel over loading the same cubin, and launches a second of eight threads.
@@ -70,8 +71,16 @@ static const struct work {
      {{3, {16, 32, 64}}, {3, {64, 16, 32}}}},
     {"six tensors", "kernel k(A: f32[n], B: f32[n], C: f32[n], D: f32[n], E: f32[n]) -> (F: f32[n]) { for i in n { F[i] = A[i] + B[i] * C[i] - D[i] * E[i]; } }", 6,
      {{1, {4096}}, {1, {4096}}, {1, {4096}}, {1, {4096}}, {1, {4096}}, {1, {4096}}}},
+    {"permute (1, 0, 2), 128 MiB", "kernel k(X: f32[a, b, c]) -> (Y: f32[b, a, c]) { for i in a, j in b, l in c { Y[j, i, l] = X[i, j, l]; } }", 2,
+     {{3, {256, 512, 256}}, {3, {512, 256, 256}}}},
+    {"transposition 4096, f16", "kernel k(X: f16[a, b]) -> (Y: f16[b, a]) { for i in a, j in b { Y[j, i] = X[i, j]; } }", 2, {{2, {4096, 4096}}, {2, {4096, 4096}}}},
+    {"odd 2048 x 127 x 129", "kernel k(X: f32[a, b, c]) -> (Y: f32[a, c, b]) { for i in a, j in b, l in c { Y[i, l, j] = X[i, j, l]; } }", 2,
+     {{3, {2048, 127, 129}}, {3, {2048, 129, 127}}}},
+    {"softmax 1000 x 1000",
+     "kernel k(X: f32[n, m]) -> (Y: f32[n, m]) { for i in n { let p = max(j in m) X[i, j]; let s = sum(j in m) exp(X[i, j] - p); for j in m { Y[i, j] = exp(X[i, j] - p) / s; } } }", 2,
+     {{2, {1000, 1000}}, {2, {1000, 1000}}}},
 };
-enum { WORKS = sizeof works / sizeof *works };
+enum { WORKS = sizeof works / sizeof *works, LAUNCHED = 6 }; // of the later ones no launch is timed
 
 // A kernel with its arguments, for red and for bare calls.
 struct ready {
@@ -86,16 +95,17 @@ struct ready {
 
 static void make_arguments(const struct work *work, struct ready *ready) {
   ready->count = (size_t)work->tensor_count;
+  red_type type = strstr(work->text, "f16") ? RED_F16 : RED_F32;
   for (int t = 0; t < work->tensor_count; t++) {
     const struct shape *shape = &work->shapes[t];
-    size_t bytes = 4;
+    size_t bytes = red_type_bytes(type);
     void *data;
     for (int d = 0; d < shape->rank; d++) bytes *= (size_t)shape->extents[d];
     check(red_alloc(device, bytes, &data));
     void *zeros = calloc(1, bytes);
     check(red_copy_in(device, data, zeros, bytes));
     free(zeros);
-    ready->tensors[t] = red_dense(data, RED_F32, shape->rank, shape->extents);
+    ready->tensors[t] = red_dense(data, type, shape->rank, shape->extents);
     ready->arguments[t] = red_of_tensor(&ready->tensors[t]);
   }
 }
@@ -364,12 +374,12 @@ static double run_threads(struct thread *threads, int count, bool is_bare) {
 static void bench_threads(void) {
   static struct thread threads[THREADS];
   for (int i = 0; i < THREADS; i++) {
-    struct work work = works[i % WORKS];
+    struct work work = works[i % LAUNCHED];
     char text[512]; // kernels of different texts
     snprintf(text, sizeof text, "// %d\n%s", i, work.text);
     work.text = text;
     threads[i].ready = calloc(1, sizeof *threads[i].ready);
-    make_arguments(&works[i % WORKS], threads[i].ready);
+    make_arguments(&works[i % LAUNCHED], threads[i].ready);
     compile(&work, threads[i].ready);
     check(red_stream_create(device, &threads[i].stream));
     check(red_prepare(threads[i].ready->kernel, threads[i].stream, threads[i].ready->arguments, threads[i].ready->count));
@@ -402,7 +412,7 @@ int main(int argc, char **argv) {
   check_driver("cuDevicePrimaryCtxRetain", driver->primary_retain(&context, ordinal));
   check_driver("cuCtxSetCurrent", driver->context_set(context));
   bool is_jit = argc > 1 && strcmp(argv[1], "jit") == 0;
-  for (int i = 0; i < WORKS && !is_jit; i++) bench_launches(&works[i]);
+  for (int i = 0; i < LAUNCHED && !is_jit; i++) bench_launches(&works[i]);
   if (!is_jit) bench_threads();
   char folder[] = "/tmp/bench-launch-XXXXXX";
   if (!mkdtemp(folder)) return 1;
