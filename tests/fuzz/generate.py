@@ -17,6 +17,7 @@ STORED = ["f16", "bf16"]
 MOVED = ["f8e4m3", "f8e5m2", "c64", "c128"]
 COMPUTING = ["bool", *INTS, *FLOATS]
 SMALL = [1, 1, 2, 3, 4, 5, 7, 8, 13, 16, 33]
+MOST_ELEMENTS = 1 << 18
 LONG = [1, 2, 3, 5, 8, 11, 16, 31, 32, 33, 48, 64, 70, 100, 128, 129]
 
 REDUCERS = {
@@ -109,6 +110,11 @@ class Case:
     def size(self, name, choices):
         if name not in self.sizes:
             self.sizes[name] = 0 if self.chance(0.015) else self.r.choice(choices)
+            others = 1
+            for size in self.sizes.values():
+                others *= size or 1
+            if others > MOST_ELEMENTS:  # one thread may have them all to itself, in the simulator
+                self.sizes[name] = 2
             if self.are_dynamic and self.chance(0.7):
                 self.dynamic.add(name)
         return name
