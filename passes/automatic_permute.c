@@ -465,7 +465,7 @@ static void try_runs(struct permute *p, const char *name, uint32_t vector, int64
     if (!near_out || permute_is_at_most(p, p->store, group, near_out)) near_out = group;
     if (!near_in || permute_is_at_most(p, p->load, group, near_in)) near_in = group;
   }
-  if (!near_out || !near_in || lanes < 1) return;
+  if (!near_out || !near_in) return;
   permute_need_multiple(&when, run, vector);
   permute_need_least(&when, run, least);
   for (uint32_t i = 0; i < p->view.accesses.count; i++) {
@@ -627,6 +627,8 @@ bool automatic_permute(struct automatic *a) {
   struct permute p = {.a = a, .arena = a->arena, .out = a->out};
   const struct ir_mem *copies[MOST_COPIES];
   if (!view_make(a, &p.view) || !find_accesses(&p) || !find_groups(&p)) return false;
+  for (int g = 0; g < p.group_count; g++)
+    if (p.groups[g].count == 0) return false; // nothing is moved
   find_load(&p);
   if (!p.load || !p.fast_out || (p.fast_in == p.fast_out && p.group_count < 3)) return false;
   bool is_moved = p.fast_in && p.fast_in != p.fast_out && permute_copies(&p, copies), is_kept = p.fast_in == p.fast_out, is_known = true;

@@ -58,12 +58,14 @@ static bool refuse(struct pass_context *context, const struct ir_stage *fill, co
 // Machines copy 4 bytes and more asynchronously: narrower elements several at once.
 static bool check_async(struct pass_context *context, const struct ir_stage *fill) {
   enum { LEAST = 4 };
-  uint32_t bytes = type_bytes(fill->mem->type);
-  for (uint32_t i = 0; i < fill->axes.count; i++)
-    if (list_at(&fill->axes, struct ir_stage_axis, i)->axis->bind == BIND_VECTOR) return true;
-  if (!fill->is_async || bytes >= LEAST) return true;
-  diag_error(context->diag, ERROR_DIRECTIVE, fill->range, "'by cp_async' copies 4, 8 or 16 bytes at once, and an element of '%s' has %u", fill->label, bytes);
-  diag_note(context->diag, (struct range){0}, "vectorize an axis of '%s' along which %u or more elements are neighbours in both memories", fill->label, LEAST / bytes);
+  int64_t bytes = type_bytes(fill->mem->type), at_once = bytes;
+  for (uint32_t i = 0; i < fill->axes.count; i++) {
+    const struct ir_axis *axis = list_at(&fill->axes, struct ir_stage_axis, i)->axis;
+    if (axis->bind == BIND_VECTOR && ir_is_const(axis->extent) && at_once < LEAST) at_once *= axis->extent->integer;
+  }
+  if (!fill->is_async || at_once >= LEAST || at_once == 0) return true;
+  diag_error(context->diag, ERROR_DIRECTIVE, fill->range, "'by cp_async' copies 4, 8 or 16 bytes at once, and an element of '%s' has %lld", fill->label, (long long)bytes);
+  diag_note(context->diag, (struct range){0}, "vectorize an axis of '%s' along which %lld or more elements are neighbours in both memories", fill->label, (long long)(LEAST / bytes));
   return false;
 }
 

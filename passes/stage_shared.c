@@ -601,6 +601,7 @@ bool schedule_shared(struct pass_context *context, struct ir_kernel *kernel, str
     struct stage_load find = stage_find_load(stage, s.tensor);
     if (!find.load) continue;
     if (find.differs) return refuse(&s, stage, "it reads several elements of it");
+    if (stage->is_async) return refuse(&s, stage, "it copies from the tensor by itself, asynchronously");
     struct list axes = {0};
     if (!first) {
       first = stage;
