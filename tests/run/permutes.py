@@ -52,7 +52,8 @@ LINES = [([0, 2, 1], [3, 127, 129], 'f32')]
 # Where the class is asked for: rows of odd lengths and short runs, words that begin on multiples in memory; class:schedule.
 WORDS = [([0, 2, 1], [16, 127, 129], 'u8', 'lines:lines'), ([0, 2, 1], [8, 127, 129], 'f16', 'lines:lines'), ([0, 2, 1], [48, 33, 47], 'u8', 'lines:lines'), ([1, 0, 2], [601, 32, 3], 'u8', 'units:units_words'),
          ([1, 0, 2], [401, 32, 3], 'f16', 'units:units_words'), ([1, 0, 2], [150, 64, 3], 'f32', 'units:units_words'), ([1, 0, 2], [333, 32, 5], 'u8', 'units:units_words'), ([1, 0, 2], [65, 40, 3], 'f64', 'units:units_words'), ([1, 0, 2], [254, 48, 3], 'f16', 'units:units_words'),
-         ([0, 2, 1, 3], [2, 150, 48, 3], 'u8', 'units:units_words'), ([1, 0, 2], [131, 56, 7], 'f16', 'units:units_words'), ([1, 0, 2], [90, 72, 6], 'f32', 'units:units_words')]
+         ([0, 2, 1, 3], [2, 150, 48, 3], 'u8', 'units:units_words'), ([1, 0, 2], [131, 56, 7], 'f16', 'units:units_words'), ([1, 0, 2], [90, 72, 6], 'f32', 'units:units_words'), ([0, 2, 1], [3, 4112, 3], 'u8', 'planes:planes'), ([0, 2, 1], [5, 3, 512], 'u8', 'planes:planes'),
+         ([0, 2, 1], [2, 4, 2048], 'f16', 'planes:planes'), ([2, 0, 1], [40, 200, 3], 'f16', 'planes:planes'), ([0, 3, 1, 2], [2, 31, 64, 3], 'u8', 'planes:planes'), ([1, 0], [6, 40000], 'u8', 'planes:planes'), ([0, 2, 1], [3, 130, 2], 'f64', 'planes:planes')]
 
 # Boxes of bytes and halves as words, where the class is asked for.
 CELLS = [([3, 2, 0, 1], [12, 32, 7, 98], 'u8'), ([4, 3, 5, 0, 1, 2], [4, 5, 8, 3, 14, 20], 'u8'), ([3, 2, 1, 4, 0], [26, 7, 4, 6, 82], 'u8'),
