@@ -340,6 +340,11 @@ class Case:
         elif kind == "asked":
             other = self.reduction(type_, scope) if self.chance(0.3) else self.literal(type_)
             group.lines.append(f"{self.target(type_, group)} = {self.condition(scope)} ? {self.reduction(type_, scope)} : {other};")
+        elif kind == "sum" and self.more.random() < 0.2:  # more bits than it adds up
+            axes = self.red_axes()
+            x, t = self.load(scope.axes + axes, self.more.choice(["i8", "u8", "i16", "u16"]))
+            wide = "u64" if t[0] == "u" and self.more.random() < 0.5 else "i64"
+            group.lines.append(f"{self.target(wide, group)} = sum({self.binder(axes, scope)}) {wide}({x});")
         elif kind == "sum":
             group.lines.append(f"{self.target(type_, group)} = {self.reduction(type_, scope)};")
         elif kind == "chain":
@@ -380,6 +385,8 @@ class Case:
             x, t = self.load(scope.axes + self.red_axes(1), r.choice(["f32", "i32", "f16", "u8", "f64", "i64"]))
             which, index = r.choice(["argmax", "argmin"]), r.choice(["j", "i32(j)", "j"])
             place = self.target("i64" if index == "j" else "i32", group)
+            if self.more.random() < 0.2:  # indices that do not grow
+                index = index.replace("j", self.more.choice(["m - 1 - j", "j * 7 % 5 + 10 * j / 3", "j / 2"]))
             value = "_" if self.chance(0.3) else self.target(t, group).replace("_", "")
             group.lines.append(f"({value}, {place}) = {which}({self.binder(self.red_axes(1), scope)}) ({x}, {index});")
         elif kind == "user":
