@@ -161,7 +161,7 @@ Test(fake, capture_where_schedules_wait_for_sizes) {
     if (is_prepared) {
       OK(red_prepare(w.kernel, stream, w.arguments, 2));
       OK(red_choose(w.kernel, w.arguments, 2, &choice));
-      cr_expect_str_eq(choice.schedule, "pack");
+      cr_expect_str_eq(choice.schedule, "units_words");
     }
     memset(y, 0, bytes);
     OK(red_copy_in(w.device, w.b, y, bytes));
