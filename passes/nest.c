@@ -255,6 +255,7 @@ static void emit_loop(struct nest *n, const struct list *works, uint32_t from, u
     n->in_parts = true;
     emit_loop(n, works, from, to, depth, &whole_test->otherwise);
     n->in_parts = false;
+    whole_test->otherwise = ir_clone_block(n->kernel, &whole_test->otherwise); // what the body says is said twice: under names of its own
     return;
   }
   struct list run = {0};
