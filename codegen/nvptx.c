@@ -118,11 +118,58 @@ static void keep_machine(struct machine *machine) {
   free(machine);
 }
 
+struct extent_of_code {
+  uint32_t depth, loops; // loops around the innermost statement; of all
+  uint64_t operations;
+};
+
+static void count_operation(struct ir_expr *e, void *state) {
+  (void)e;
+  ++*(uint64_t *)state;
+}
+
+static struct extent_of_code extent_of_block(const struct list *block) {
+  struct extent_of_code all = {0};
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *stmt = block->at[i];
+    bool is_loop = stmt->kind == IR_FOR;
+    const struct list *parts[] = {&stmt->body, &stmt->otherwise};
+    all.loops += is_loop;
+    for (int k = 0; k < 2; k++) {
+      struct extent_of_code part = extent_of_block(parts[k]);
+      all.loops += part.loops;
+      if (part.depth + is_loop > all.depth) all.depth = part.depth + is_loop;
+    }
+  }
+  return all;
+}
+
+// LLVM's analyses of loops take twice the time for each level of a nest, and more than in proportion for many loops and long code: a module with an entry far larger than
+// kernels are is translated as it stands.
+static uint32_t level_of(const struct pass_context *context) {
+  enum { DEEPEST = 16, MOST_LOOPS = 128, MOST_OPERATIONS = 30000 };
+  uint32_t level = context->options->optimize;
+  for (uint32_t k = 0; k < context->module->kernels.count; k++) {
+    const struct ir_kernel *kernel = context->module->kernels.at[k];
+    for (uint32_t i = 0; i < kernel->entries.count; i++) {
+      const struct ir_entry *entry = kernel->entries.at[i];
+      struct extent_of_code extent = extent_of_block(&entry->body);
+      ir_visit_block(&entry->body, count_operation, &extent.operations);
+      if (extent.depth <= DEEPEST && extent.loops <= MOST_LOOPS && extent.operations <= MOST_OPERATIONS) continue;
+      if (level)
+        diag_remark(context->diag, "codegen", entry->range, "entry '%s' has %u loops, %u in each other, and %llu operations: too many, so that the program is compiled as by -O0", entry->name,
+                    extent.loops, extent.depth, (unsigned long long)extent.operations);
+      level = 0;
+    }
+  }
+  return level;
+}
+
 // It is the caller's until keep_machine. A compilation that ends by a fatal error never gives it back.
 static struct machine *take_machine(struct nvptx *cg, const struct target *target) {
   // The level above runs GVN where this one has EarlyCSE: the same code for 302 of 312 entries, and a quarter of the time of a column's.
   static const LLVMCodeGenOptLevel levels[] = {LLVMCodeGenLevelNone, LLVMCodeGenLevelLess, LLVMCodeGenLevelDefault};
-  uint32_t optimize = cg->context->options->optimize;
+  uint32_t optimize = cg->level;
   struct machine wanted = {.level = levels[optimize > 2 ? 2 : optimize]};
   // "+ptx78" for "7.8"
   const char *version = nvptx_needs_ptx74(cg->context->module) && strcmp(target->ptx_version, "7.4") < 0 ? "7.4" : target->ptx_version, *dot = strchr(version, '.');
@@ -190,7 +237,7 @@ static void forbid(struct nvptx *cg, bool forbidden) {
 
 static bool optimize(struct nvptx *cg, LLVMTargetMachineRef machine) {
   static const char *const pipelines[] = {"default<O0>", "default<O1>", "default<O2>", PIPELINE};
-  uint32_t level = cg->context->options->optimize;
+  uint32_t level = cg->level;
   LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
   forbid(cg, true);
   LLVMErrorRef error = LLVMRunPasses(cg->module, pipelines[level > 3 ? 3 : level], machine, options);
@@ -322,6 +369,7 @@ bool codegen_nvptx(struct pass_context *context, enum nvptx_output output, struc
   pthread_once(&once, initialize);
   struct nvptx *cg = arena_new(context->arena, struct nvptx);
   cg->context = context;
+  cg->level = level_of(context);
   struct rescue here = {.reason = NULL}, *outer = rescue;
   if (setjmp(here.back)) {
     rescue = outer;

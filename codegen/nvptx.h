@@ -49,6 +49,7 @@ struct nvptx {
   LLVMContextRef llvm;
   LLVMModuleRef module;
   LLVMBuilderRef builder;
+  uint32_t level; // of optimization
   bool failed; // an error was reported; what is built is not used
 
   const struct ir_kernel *kernel;

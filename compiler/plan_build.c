@@ -10,12 +10,15 @@ struct builder {
   bool failed;
 };
 
-static void refuse(struct builder *b, const char *what) {
+static void report(struct builder *b, enum diag_code number, const char *what) {
   if (!b->failed)
-    diag_error(b->module->diag, ERROR_UNSUPPORTED, b->range, "kernel '%s' has no launch plan: %s",
+    diag_error(b->module->diag, number, b->range, "kernel '%s' has no launch plan: %s",
                b->kernel->label, what);
   b->failed = true;
 }
+
+static void refuse(struct builder *b, const char *what) { report(b, ERROR_UNSUPPORTED, what); }
+static void refuse_size(struct builder *b, const char *what) { report(b, ERROR_TOO_LARGE, what); }
 
 static void *need(struct builder *b, void *memory) {
   if (!memory) refuse(b, "out of memory");
@@ -200,7 +203,7 @@ static void build_tensor(struct builder *b, const struct ir_mem *mem, struct pla
   tensor->is_output = mem->is_output;
   tensor->is_strided = mem->is_strided;
   tensor->rank = mem->dims.count;
-  if (tensor->rank > PLAN_MAX_RANK) refuse(b, "a tensor has more than 64 dimensions");
+  if (tensor->rank > PLAN_MAX_RANK) refuse_size(b, "a tensor has more than 64 dimensions");
   if (!tensor->rank || b->failed) return;
   tensor->dims = need(b, plan_alloc(b->plan, tensor->rank * sizeof *tensor->dims));
   tensor->strides =
@@ -281,7 +284,7 @@ static struct ir_expr *shared_bytes(struct builder *b, const struct ir_mem *mem)
 
 static void build_launch(struct builder *b, struct ir_kernel *kernel, struct ir_entry *from, struct plan_entry *entry,
                          plan_parameters_function *parameters) {
-  if (entry->launch_count == PLAN_MAX_LAUNCHES) refuse(b, "more than 8 launches");
+  if (entry->launch_count == PLAN_MAX_LAUNCHES) refuse_size(b, "more than 8 launches");
   struct plan_launch *launches =
       need(b, plan_grow(b->plan, entry->launches, &entry->launch_count, sizeof *launches));
   if (!launches || b->failed) return;
@@ -298,7 +301,7 @@ static void build_launch(struct builder *b, struct ir_kernel *kernel, struct ir_
     if (mem->is_dynamic) launch->shared = translate(b, shared_bytes(b, mem));
   }
   struct list list = parameters(b->module->arena, kernel, from);
-  if (list.count > PLAN_MAX_ARGUMENTS) refuse(b, "more than 256 arguments");
+  if (list.count > PLAN_MAX_ARGUMENTS) refuse_size(b, "more than 256 arguments");
   launch->arguments = need(b, plan_alloc(b->plan, list.count * sizeof *launch->arguments));
   for (uint32_t i = 0; i < list.count && !b->failed; i++)
     build_argument(b, list_at(&list, struct plan_parameter, i), &launch->arguments[i]);
@@ -373,7 +376,7 @@ static void check(struct builder *b, const struct plan_kernel *kernel) {
 static void build_kernel(struct builder *b, struct ir_kernel *from, plan_parameters_function *parameters) {
   b->kernel = from;
   b->range = from->range;
-  if (from->sizes.count > PLAN_MAX_SIZES) refuse(b, "more than 128 sizes");
+  if (from->sizes.count > PLAN_MAX_SIZES) refuse_size(b, "more than 128 sizes");
   struct plan_kernel *kernels =
       need(b, plan_grow(b->plan, b->plan->kernels, &b->plan->kernel_count, sizeof *kernels));
   if (!kernels) return;

@@ -15,7 +15,7 @@ struct atom {
 };
 
 // Steps that the search for one proof takes at most: where conditions are many and none helps, it would go through all their sums.
-enum { MAX_DEPTH = 24, MAX_STEPS = 1 << 12 };
+enum { MAX_DEPTH = 24, MAX_STEPS = 1 << 12, MANY_CONDITIONS = 8 };
 
 void facts_init(struct facts *facts, struct arena *arena) {
   memset(facts, 0, sizeof *facts);
@@ -325,6 +325,7 @@ static void add_condition(struct facts *facts, const struct ir_expr *c, bool is_
   struct poly a = poly_of(facts, c->args[0]), b = poly_of(facts, c->args[1]), one = poly_constant(facts, 1);
   struct poly a_less = poly_sub(facts, poly_sub(facts, b, a), one), b_less = poly_sub(facts, poly_sub(facts, a, b), one);
   struct poly a_most = poly_sub(facts, b, a), b_most = poly_sub(facts, a, b);
+  int depth = facts->conditions.count > MANY_CONDITIONS ? MAX_DEPTH / 2 - 1 : MAX_DEPTH; // among many, others than this one are not asked
   switch ((int)c->op) {
   case OP_LT: add_fact(facts, is_negated ? b_most : a_less); break;
   case OP_LE: add_fact(facts, is_negated ? b_less : a_most); break;
@@ -336,9 +337,9 @@ static void add_condition(struct facts *facts, const struct ir_expr *c, bool is_
       add_fact(facts, b_most);
       define_size(facts, c->args[0], c->args[1]);
       define_size(facts, c->args[1], c->args[0]);
-    } else if (prove_nonnegative(facts, b_most)) { // different, and not less
+    } else if (prove_from(facts, b_most, depth)) { // different, and not less
       add_fact(facts, b_less);
-    } else if (prove_nonnegative(facts, a_most)) {
+    } else if (prove_from(facts, a_most, depth)) {
       add_fact(facts, a_less);
     }
     break;

@@ -427,7 +427,7 @@ static bool add_automatic(struct checker *c, bool *found) {
   if (!probe) return false;
   struct text text = {0};
   struct ast_file ast = {0};
-  bool is_closed = false, good = c->context->options->is_plain || automatic_schedules(c->context, c->kernel, probe, instance_condition(c), &text);
+  bool is_closed = false, good = c->context->options->is_plain || (c->is_large && !c->context->options->class_name) || automatic_schedules(c->context, c->kernel, probe, instance_condition(c), &text);
   if (good && text.length) good = parse_automatic(c, &text, &ast);
   if (good && c->context->schedules) text_append(c->context->schedules, text.data, text.length);
   text_free(&text);
@@ -443,6 +443,7 @@ static bool add_automatic(struct checker *c, bool *found) {
 
 static bool check_kernel(struct checker *c, const struct ast_kernel *source, const struct list *schedules) {
   uint32_t errors = c->diag->error_count;
+  if (!check_limits(c, source, schedules)) return false;
   c->source = source;
   c->kernel = arena_new(c->arena, struct ir_kernel);
   map_init(&c->kernel->names, c->arena);

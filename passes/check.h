@@ -48,6 +48,7 @@ struct checker {
   struct ir_kernel *kernel;
   struct ir_entry *entry;
   bool is_first_entry; // requirements are collected once
+  bool is_large;       // the compiler's own schedule copies no body
   struct list types;   // struct type_binding
   struct list symbols; // struct symbol: innermost last
   struct map newest;   // the last symbol declared of each name; its scope may have ended
@@ -77,6 +78,8 @@ void check_unknown(struct checker *c, const char *what, const char *name, struct
 struct symbol *check_declare(struct checker *c, enum symbol_kind kind, const struct ast_name *name, bool may_hide);
 bool check_type(struct checker *c, const struct ast_name *name, enum type *type);
 // Facts of the current scope; with_selected adds the conditions of enclosing ?:.
+// Whether the kernel and its schedules are small enough to be compiled in a few seconds; reports.
+bool check_limits(struct checker *c, const struct ast_kernel *source, const struct list *schedules);
 void check_facts(struct checker *c, struct facts *facts, bool with_selected);
 void check_require(struct checker *c, struct ir_expr *condition, struct range range, const char *message);
 

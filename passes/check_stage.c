@@ -295,9 +295,22 @@ static bool is_otherwise(struct checker *c, const struct ir_stage *first, const 
     if (i >= first->axes.count || i >= second->axes.count ||
         list_at(&first->axes, struct ir_stage_axis, i)->axis != list_at(&second->axes, struct ir_stage_axis, i)->axis)
       return false;
-  for (uint32_t a = 0; a < first->guards.count; a++)
-    for (uint32_t b = 0; b < second->guards.count; b++)
-      if (ir_equal(ir_unary(c->arena, OP_NOT, first->guards.at[a]), second->guards.at[b])) return true;
+  uint32_t same = 0; // conditions around both
+  while (same < first->guards.count && same < second->guards.count && first->guards.at[same] == second->guards.at[same]) same++;
+  for (uint32_t a = same; a < first->guards.count; a++) {
+    struct ir_expr *otherwise = ir_unary(c->arena, OP_NOT, first->guards.at[a]);
+    for (uint32_t b = same; b < second->guards.count; b++)
+      if (ir_equal(otherwise, second->guards.at[b])) return true;
+  }
+  return false;
+}
+
+// Whether two stores are to places that differ by a constant, of one dimension.
+static bool are_other_constants(const struct ir_stage *first, const struct ir_stage *second) {
+  for (uint32_t d = 0; d < first->indices.count; d++) {
+    const struct ir_expr *a = first->indices.at[d], *b = second->indices.at[d];
+    if (ir_is_const(a) && ir_is_const(b) && a->integer != b->integer) return true;
+  }
   return false;
 }
 
@@ -305,7 +318,8 @@ bool check_overlaps(struct checker *c) {
   for (uint32_t a = 0; a < c->entry->stages.count; a++)
     for (uint32_t b = a + 1; b < c->entry->stages.count; b++) {
       struct ir_stage *first = c->entry->stages.at[a], *second = c->entry->stages.at[b];
-      if (first->kind != STAGE_STORE || second->kind != STAGE_STORE || first->mem != second->mem) continue;
+      if (first->kind != STAGE_STORE || second->kind != STAGE_STORE || first->mem != second->mem || are_other_constants(first, second)) continue;
+      if (is_otherwise(c, first, second)) continue;
       struct facts facts;
       facts_init(&facts, c->arena);
       stage_facts(first, &facts);
@@ -314,7 +328,7 @@ bool check_overlaps(struct checker *c) {
       bool is_disjoint = false;
       for (uint32_t d = 0; d < renamed.count && !is_disjoint; d++)
         is_disjoint = prove_less(&facts, first->indices.at[d], renamed.at[d]) || prove_less(&facts, renamed.at[d], first->indices.at[d]);
-      if (is_disjoint || is_otherwise(c, first, second)) continue;
+      if (is_disjoint) continue;
       diag_error(c->diag, ERROR_WRITTEN_TWICE, second->range, "two statements can write one element of '%s'", first->mem->label);
       diag_note(c->diag, first->range, "the other one is here");
       return false;

@@ -13,7 +13,7 @@
 #include "passes/schedule.h"
 #include "passes/stage.h"
 
-enum { MAX_UNROLL = 1024, MANY_COPIES = 32, MAX_COPIES = 2048 };
+enum { MAX_UNROLL = 1024, MANY_COPIES = 32, MAX_COPIES = 2048, MAX_OPERATIONS = 100000, MAX_LEVELS = 64 };
 
 // An axis that a directive took away.
 struct retired {
@@ -241,8 +241,24 @@ static struct ir_expr *as_launch_value(struct scheduler *s, struct ir_expr *fact
   return ir_cast(s->arena, TYPE_INDEX, ir_ref(s->arena, size));
 }
 
+static void count_operation(struct ir_expr *e, void *state) {
+  (void)e;
+  ++*(int64_t *)state;
+}
+
+// What a stage's body evaluates.
+static int64_t operations_of(const struct ir_stage *stage) {
+  int64_t operations = 0;
+  ir_visit_block(&stage->lets, count_operation, &operations);
+  if (stage->value) ir_visit_expr(stage->value, count_operation, &operations);
+  for (uint32_t i = 0; i < stage->operands.count; i++) ir_visit_expr(stage->operands.at[i], count_operation, &operations);
+  for (uint32_t i = 0; i < stage->guards.count; i++) ir_visit_expr(stage->guards.at[i], count_operation, &operations);
+  return operations;
+}
+
 // Each stage's body in how many copies? Loops unrolled whole multiply. Where a schedule asks for many, the backend adds none of its own.
 static bool check_unrolling(struct scheduler *s) {
+  int64_t operations = 0;
   for (uint32_t n = 0; n < s->entry->stages.count; n++) {
     struct ir_stage *stage = s->entry->stages.at[n];
     int64_t copies = 1;
@@ -254,6 +270,13 @@ static bool check_unrolling(struct scheduler *s) {
       if (copies <= MAX_COPIES) continue;
       diag_error(s->diag, ERROR_EXTENT, axis->bound_at, "stage '%s' would have %lld copies of its body, unrolled with '%s'; at most %d are legal", stage->label,
                  (long long)copies, axis->var->label, MAX_COPIES);
+      return false;
+    }
+    if (copies > 1) operations += copies * operations_of(stage);
+    if (operations > MAX_OPERATIONS) {
+      diag_error(s->diag, ERROR_TOO_LARGE, stage->range, "with stage '%s' the schedule makes %lld operations of loops unrolled whole; at most %d are legal", stage->label,
+                 (long long)operations, MAX_OPERATIONS);
+      diag_note(s->diag, (struct range){0}, "legal here: unroll x by a small factor, vectors of fewer elements");
       return false;
     }
     for (uint32_t k = 0; k < stage->axes.count && copies > MANY_COPIES; k++) {
@@ -301,6 +324,13 @@ static bool split_axis(struct scheduler *s, const struct ir_directive *directive
   } else {
     inner = factor;
     outer = ir_binary(arena, OP_DIV, ir_binary(arena, OP_ADD, extent, ir_binary(arena, OP_SUB, factor, one)), factor);
+  }
+  for (uint32_t k = 0; k < s->entry->stages.count; k++) {
+    const struct ir_stage *stage = s->entry->stages.at[k];
+    if (stage->derived.count < MAX_LEVELS || place_of(stage, axis) == UINT32_MAX) continue;
+    diag_error(s->diag, ERROR_TOO_LARGE, directive->range, "the axes of stage '%s' are split and fused %u times; at most %d are legal", stage->label, stage->derived.count + 1, MAX_LEVELS);
+    diag_note(s->diag, (struct range){0}, "one split by a larger factor takes the place of several in each other");
+    return false;
   }
   struct facts facts;
   struct ir_expr *shift = NULL;

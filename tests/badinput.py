@@ -78,15 +78,90 @@ source('conditions 100,000 deep', HEAD + 'i < 1 ? 1.0 : ' * DEEP + '1.0' + TAIL,
 source('blocks 100,000 deep', HEAD + 'sum(j in n) { let x = ' * DEEP + '1.0' + '; x }' * DEEP + TAIL, 'deep')
 source('statements 100,000 deep',
        'kernel k(A: f32[n]) -> (B: f32[n]) {\n' + 'if n > 0 { ' * DEEP + '}' * DEEP + '}\n', 'deep')
-source('20,000 errors', 'kernel k(A: f32[n]) -> (B: f32[n]) { for i in n {\n' + 'B[i] = nothing;\n' * 20000 + '} }\n', 'more not shown')
-source('20,000 errors, all printed', 'kernel k(A: f32[n]) -> (B: f32[n]) { for i in n {\n' + 'B[i] = nothing;\n' * 20000 + '} }\n',
-       '20000 errors', args=['--error-limit=0'], limit=1 << 24)
+source('10,000 errors', 'kernel k(A: f32[n]) -> (B: f32[n]) { for i in n {\n' + 'let x = nothing;\n' * 10000 + '} }\n', 'more not shown')
+source('10,000 errors, all printed', 'kernel k(A: f32[n]) -> (B: f32[n]) { for i in n {\n' + 'let x = nothing;\n' * 10000 + '} }\n',
+       '10000 errors', args=['--error-limit=0'], limit=1 << 24)
 source('20,000 syntax errors', 'kernel k(A: f32[n]) -> (B: f32[n]) { for i in n {\n' + 'B[i] = ;\n' * 20000 + '} }\n', 'more not shown')
 source('an extent of 2^63', 'kernel k(A: f32[9223372036854775808]) -> (B: f32[1]) { B[0] = A[0]; }\n')
 source('an extent of 2^64', 'kernel k(A: f32[18446744073709551616]) -> (B: f32[1]) { B[0] = A[0]; }\n')
 source('an extent of 2^62 in each of two axes',
        'kernel k(A: f32[4611686018427387904, 4611686018427387904]) -> (B: f32[1]) { B[0] = A[0, 0]; }\n')
 source('a negative extent', 'kernel k(A: f32[0 - 5]) -> (B: f32[1]) { B[0] = 1; }\n')
+
+# ---- Programs too large, and as large as they may be
+
+
+def large(title, text, legal, *, says='E505'):
+    """What is refused at once, and what is still compiled."""
+    Case(title, ['in.red', '-o', 'out.ptx'], [says, 'at most'], {'in.red': text})
+    Case(f'not too large: {title}', ['in.red', '-o', '/dev/null'], None, {'in.red': legal}, exit=0)
+
+
+def body(lines, value='0', head='A: f32[n]'):
+    return f'kernel k({head}) -> (B: f32[n]) {{ for i in n {{\n' + ''.join(lines) + f'B[i] = {value};\n}} }}\n'
+
+
+def lets(count):
+    return body([f'let x{i} = {f"x{i - 1}" if i else "A[i]"} * 1.5 + {i % 7};\n' for i in range(count)], f'x{count - 1}')
+
+
+def calls(count):
+    return body([f'let x{i} = {f"x{i - 1}" if i else "A[i]"} + sin(A[i]);\n' for i in range(count)], f'x{count - 1}')
+
+
+def stores(count):
+    return f'kernel k(A: f32[n]) -> (B: f32[n, {count}]) {{ for i in n {{\n' + ''.join(f'B[i, {i}] = A[i] + {i};\n' for i in range(count)) + '} }\n'
+
+
+def outputs(count):
+    return f'kernel k(A: f32[n]) -> ({", ".join(f"B{i}: f32[n]" for i in range(count))}) {{ for i in n {{\n' + ''.join(f'B{i}[i] = A[i];\n' for i in range(count)) + '} }\n'
+
+
+def arms(count):
+    return 'kernel k(A: f32[n]) -> (B: f32[n]) { for i in n {\nif i < 0 { B[i] = 1; }\n' + ''.join(f'else if i == {i} {{ B[i] = {i}; }}\n' for i in range(count)) + '} }\n'
+
+
+def nested(count):
+    return 'kernel k(A: f32[n]) -> (B: f32[1]) { B[0] = ' + ''.join(f'sum(j{i} in 1) ' for i in range(count)) + 'A[0]; }\n'
+
+
+def splits(count):
+    return body([], 'A[i]') + 'schedule k {\n' + ''.join(f'split {f"o{i - 1}" if i else "i"} by 2 -> o{i}, i{i};\n' for i in range(count)) + '}\n'
+
+
+def halves(count):
+    names, out = ['i'], []
+    for _ in range(count):
+        name = names.pop(0)
+        out.append(f'split {name} by 2 -> {name}o, {name}i;\n')
+        names += [f'{name}o', f'{name}i']
+    return body([], 'A[i]') + 'schedule k {\n' + ''.join(out) + '}\n'
+
+
+def alternatives(count):
+    return body([], 'A[i]') + ''.join(f'schedule k as s{i} when n == {i} {{ bind i -> block.x; }}\n' for i in range(count))
+
+
+def unrolled(terms, copies=1024):
+    return body([], f'sum(j in m) ({" + ".join(["A[i, j]"] * terms)})', 'A: f32[n, m]') + f'schedule k {{ split j by {copies} -> jo, ji;  unroll ji; }}\n'
+
+
+def chained(count, schedule=''):
+    return body([f'let x{i} = sum(j in m) (A[i, j] * {f"x{i - 1}" if i else "2"});\n' for i in range(count)], f'x{count - 1}', 'A: f32[n, m]') + schedule
+
+
+large('100,000 lets', lets(100000), lets(4000))
+large('10,000 calls', calls(10000), calls(300))
+large('20,000 stores to one output', stores(20000), stores(512))
+large('3,000 outputs', outputs(3000), outputs(120))
+large('1,000 arms of an if', arms(1000), arms(100))
+large('1,000 nested reductions', nested(1000), nested(500))
+large('5,000 splits', splits(5000), splits(40))
+large('100 splits in each other', splits(100), splits(32))
+large('300 splits of halves', halves(300), halves(48))
+large('5,000 schedules', alternatives(5000), alternatives(100))
+large('1,024 copies of 200 terms', unrolled(200), unrolled(4, 64))
+large('1,000 reductions, one behind another', chained(1000), chained(300))
 
 # ---- The command line
 
