@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The grammar for editors knows every word of the language: types, functions, reducers, directives; and colours what it should in a small program."""
+"""The grammar for editors knows every word of the language: types, functions, reducers, directives, what the lexer knows; and colours what it should in a small program."""
 import json
 import os
 import re
@@ -40,7 +40,16 @@ def main():
     wanted += [('keyword.control.red', w) for w in ('for', 'in', 'if', 'else')]
     wanted += [('constant.numeric.red', n) for n in ('12', '0x1F', '0.5', '1e-12')] + [('comment.line.double-slash.red', '// x')]
     wrong = [f'{name} does not match {text}' for name, text in wanted if not any(n == name and p.match(text) for n, p in found)]
-    for what, words, least in (('types', types, 17), ('functions', functions, 20), ('reducers', reducers, 13), ('directives', directives, 13)):
+    words_of_lexer = re.findall(r'^([a-z]+) +return (?:WORD\()?[A-Z]+', read('grammar', 'red.l'), flags=re.M)
+    contexts = {'init': '(i in n; init = 1)', 'ordered': 'ordered reducer r', 'reducer': 'reducer r', 'kernel': 'kernel k', 'schedule': 'schedule k', 'min': 'min(x', 'max': 'max(x', 'fmin': 'fmin(x',
+                'fmax': 'fmax(x', 'update': 'update(s', 'block': 'block.x', 'thread': 'thread.x'}
+    for word in words_of_lexer:
+        context = contexts.get(word, f'{word} x')
+        at = context.index(word)
+        wanted.append((word, context))
+        if not any(m.start() <= at and at + len(word) <= m.end() for _, p in found for m in p.finditer(context)):
+            wrong.append(f'nothing matches the word {word} of the lexer')
+    for what, words, least in (('words of the lexer', words_of_lexer, 40), ('types', types, 17), ('functions', functions, 20), ('reducers', reducers, 13), ('directives', directives, 13)):
         if len(words) < least:
             wrong.append(f'only {len(words)} {what} were found: {sorted(words)}')
     print('\n'.join(wrong))
