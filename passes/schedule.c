@@ -306,6 +306,25 @@ static bool reads_copy(const struct ir_stage *stage, const struct ir_axis *axis)
   return read.is_found;
 }
 
+// Puts the let of an axis that is now pieces in front of those that are made of it. Its pieces may be as long as another axis says that is a let itself:
+// lets stand behind what they mention.
+static void put_derived(struct scheduler *s, struct ir_stage *stage, struct ir_stmt *derived) {
+  struct list *lets = &stage->derived;
+  list_insert(s->arena, lets, 0, derived);
+  for (uint32_t k = 0; k < lets->count;) {
+    struct ir_stmt *let = lets->at[k];
+    uint32_t last = k;
+    for (uint32_t m = k + 1; m < lets->count; m++)
+      if (ir_mentions(let->value, list_at(lets, struct ir_stmt, m)->var)) last = m;
+    if (last == k) {
+      k++;
+      continue;
+    }
+    list_remove(lets, k);
+    list_insert(s->arena, lets, last, let);
+  }
+}
+
 static bool split_axis(struct scheduler *s, const struct ir_directive *directive, struct ir_axis *axis, struct range range) {
   struct arena *arena = s->arena;
   if (!is_free(s, axis, range)) return false;
@@ -366,7 +385,7 @@ static bool split_axis(struct scheduler *s, const struct ir_directive *directive
     list_remove(&stage->axes, place);
     put_axis(s, stage, place, i, is_reduction);
     put_axis(s, stage, place, o, is_reduction);
-    list_insert(arena, &stage->derived, 0, derived);
+    put_derived(s, stage, derived);
     // a copy is as large as this axis says: its places are proved by that, not by the guard of what the axis is a piece of
     if (!is_exact || (!divides && reads_copy(stage, axis))) list_insert(arena, &stage->guards, 0, guard);
     if (has_start) list_insert(arena, &stage->guards, 0, ir_binary(arena, OP_GE, ir_ref(arena, axis->var), ir_int(arena, TYPE_INDEX, 0)));
