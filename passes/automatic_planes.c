@@ -49,7 +49,7 @@ static void write_from_planes(struct permute *p, const struct group *planes, con
 }
 
 bool permute_planes(struct permute *p) {
-  enum { MOST_PLANES = 6, MANY_BLOCKS = 8 };
+  enum { MOST_PLANES = 6, MANY_BLOCKS = 8, LANES = 32 };
   const struct ir_mem *copies[MOST_COPIES];
   int64_t bytes = type_bytes(p->load->mem->type), vector = VECTOR / bytes, threads = THREADS, stride;
   bool is_to_planes = p->fast_in->count <= p->fast_out->count;
@@ -60,8 +60,9 @@ bool permute_planes(struct permute *p) {
   if (!is_in_vectors(p, p->load, planes, places, vector) || !is_in_vectors(p, p->store, planes, places, vector)) return false;
   if (!poly_is_constant(permute_stride(p, is_to_planes ? p->store : p->load, planes), &stride) || stride % vector) return false;
   int64_t parts = places->count / vector;
+  if (parts < LANES) return false; // a warp would write beside itself
   if (!is_to_planes && parts < MANY_BLOCKS * threads) { // no part of a tile may hang over
-    while (threads > 32 && parts % threads) threads /= 2;
+    while (threads > LANES && parts % threads) threads /= 2;
     if (parts % threads) return false;
   }
   struct when when = {.p = p};
