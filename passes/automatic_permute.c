@@ -56,6 +56,8 @@ static bool collect_axes(struct permute *p, struct list *axes) {
     for (uint32_t i = 0; i < stage->axes.count && index->op == OP_VAR; i++) {
       struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
       if (axis->var != index->var) continue;
+      for (uint32_t k = 0; k < d; k++)
+        if (ir_equal(p->store->indices.at[k], index)) return false; // a diagonal
       list_push(p->arena, view_count(axis) == 1 ? &p->ones : axes, axis);
       is_axis = true;
     }
