@@ -132,7 +132,7 @@ class Runner:
         """The CUDA text of a case in a namespace of its own, or None where its code depends on what only a launch knows."""
         paths = self.write(case, folder)
         arguments = case.arguments()
-        defines = [a for i, a in enumerate(arguments) if a == "-D" or i and arguments[i - 1] == "-D"]
+        defines = [a for i, a in enumerate(arguments) if a == "-D" or i and arguments[i - 1] == "-D" or a.startswith("--class=")]
         code, text = run([self.redc, *paths, *defines, "--emit=cuda", "--all-entries"])
         return f"namespace of_{case.name} {{\n{text}}}\n" if code == 0 else None
 
