@@ -132,7 +132,7 @@ static int64_t widest_out(const struct pack *k, const struct box *box) {
 static int64_t cells_of(const struct pack *k, const struct side *side, int g) { return side == &k->in && g == k->out.order[0] ? k->unit : 1; }
 
 // The share of what is moved for a run of so many elements that is needed, as its contrary, with `lost` bytes where it ends inside a sector; lines of 128 bytes half used cost too.
-static double sectors(const struct pack *k, const struct side *side, const struct box *box, int64_t run, double lost) {
+static double sectors(const struct pack *k, const struct side *side, const struct box *box, int64_t run, double lost, double shortness) {
   double bytes = (double)(run * side->bytes), cost = 1;
   bool is_aligned = run * side->bytes % SECTOR == 0;
   for (int i = 0; i < k->p->group_count; i++) {
@@ -141,7 +141,7 @@ static double sectors(const struct pack *k, const struct side *side, const struc
     else if (box->size[g] < k->count[g]) is_aligned &= side->stride[g] * box->size[g] * cells_of(k, side, g) * side->bytes % SECTOR == 0;
   }
   if (!is_aligned) cost += lost / bytes;
-  if (bytes < 256) cost += 0.005 * lost * (256 - bytes) / 256;
+  if (bytes < 256) cost += shortness * (256 - bytes) / 256;
   if (bytes < 64) cost += 0.5 * (64 - bytes) / 64;
   return cost;
 }
@@ -149,7 +149,7 @@ static double sectors(const struct pack *k, const struct side *side, const struc
 // Whether the output is best written in pieces of 16 bytes that begin where the tensor's do: a box that is one long run, which begins anywhere and is cut without rest.
 // An H200, f32 [85, 92, 47, 47] to (2, 1, 0, 3) in runs of 3995 elements: 0.83 of a copy, and 0.96.
 static bool is_written_along(const struct pack *k, const struct box *box) {
-  enum { LEAST_BYTES = 2048 };
+  enum { LEAST_BYTES = 8192 };
   if (k->cell < WORD || k->cell >= VECTOR || k->unit > 1 || box->run_out < box->elements || box->run_out * k->cell < LEAST_BYTES || widest(k, &k->out, box, VECTOR) * k->cell >= VECTOR) return false;
   for (int g = 0; g < k->p->group_count; g++)
     if (k->count[g] % box->size[g]) return false;
@@ -161,22 +161,32 @@ static double cost_of_accesses(double in, double out, double loads) {
   return 0.2 / in + 0.3 / out + (loads > MOST_STEPS ? 0.4 : 0.1 * loads / MOST_STEPS);
 }
 
-// Times of a copy. The weights were fitted to 241 schedules of 24 permutes on an H200: sectors in which runs end, narrow accesses, shared memory a block and loads
-// a thread tell what they take to 5 % at the median, bank conflicts, instructions and what hangs over add little.
+// Times of a copy. Of elements of 4 bytes and more the weights were fitted to schedules of 24 permutes on an H200: sectors in which runs end, narrow accesses,
+// shared memory a block and loads a thread tell what they take, bank conflicts, instructions and what hangs over add little. Narrower elements are bound by
+// instructions and passes too.
 static double cost_of(const struct pack *k, const struct box *box) {
   enum { USUAL_THREADS = 400 };
-  double waste = 1, blocks = 1, in = (double)(widest(k, &k->in, box, VECTOR) * k->in.bytes), out = is_written_along(k, box) ? VECTOR : (double)(widest_out(k, box) * k->cell), size = (double)(box->elements * k->cell);
+  double waste = 1, blocks = 1, in = (double)widest(k, &k->in, box, VECTOR), out = (double)widest_out(k, box), bytes = (double)k->cell, size = (double)(box->elements * k->cell), unit = (double)k->unit, cost;
+  double loads = size / (in * (double)k->in.bytes) / USUAL_THREADS;
   for (int g = 0; g < k->p->group_count; g++) {
     int64_t tiles = (k->count[g] + box->size[g] - 1) / box->size[g];
     blocks *= (double)tiles;
     waste *= (double)(tiles * box->size[g]) / (double)k->count[g];
   }
-  double cost = 0.5 * sectors(k, &k->in, box, box->run_in, 10) + 0.5 * sectors(k, &k->out, box, box->run_out, 31);
-  cost += cost_of_accesses(in, out, size / in / USUAL_THREADS) + 0.05 / (double)k->cell + 0.15 * (waste - 1);
-  cost += 300 / size; // blocks begin and end
+  if (k->in.bytes >= WORD) {
+    out = is_written_along(k, box) ? VECTOR : out * bytes;
+    cost = 0.5 * sectors(k, &k->in, box, box->run_in, 10, 0.05) + 0.5 * sectors(k, &k->out, box, box->run_out, 31, 0.155);
+    cost += cost_of_accesses(in * (double)k->in.bytes, out, loads) + 0.05 / bytes + 0.15 * (waste - 1) + 0.09 * size / 65536;
+    if (is_written_along(k, box)) cost -= 0.04;
+  } else {
+    double instructions = (5 * unit / in + 1 + 1 + (unit > 1 ? unit / 2 : out > 1 ? 0.75 : 0) + 5 / out) / (14.5 * bytes), accesses = (unit / in + 1 + 1 + 1 / out) / (3.6 * bytes);
+    cost = 0.5 * sectors(k, &k->in, box, box->run_in, 20, 0.15) + 0.5 * sectors(k, &k->out, box, box->run_out, 28, 0.15);
+    cost += waste * (0.5 * instructions + 0.5 * accesses) + 0.15 * (waste - 1) + (loads > (in * (double)k->in.bytes == 1 ? MOST_STEPS / 2 : MOST_STEPS) ? 0.4 : 0);
+    if (size > 24 * 1024) cost += 0.06 * (size - 24 * 1024) / (24 * 1024); // fewer blocks side by side
+    if (size > 48 * 1024) cost += 0.02;
+  }
   if (blocks < BUSY) cost += 0.5 * (BUSY - blocks) / BUSY;
-  if (is_written_along(k, box)) cost -= 0.04;
-  return cost + 0.09 * size / 65536; // fewer blocks side by side
+  return cost + 300 / size; // blocks begin and end
 }
 
 // Pieces of an axis that are worth a try.
@@ -245,8 +255,8 @@ static struct box find_box(const struct pack *k) {
 
 static int64_t power_in(int64_t n) { return n & -n; }
 
-// Gives the run, and what is around it, to threads and steps.
-static void deal_out(struct walk *w, const struct box *box, int64_t rows) {
+// Gives the run, and what is around it, to threads and steps; `is_exact`: steps without rest are better.
+static void deal_out(struct walk *w, const struct box *box, int64_t rows, bool is_exact) {
   if (rows > w->rows_in_run) w->items[w->item_count++] = rows / w->rows_in_run;
   for (int i = w->fused + w->rows; i < w->count; i++) w->items[w->item_count++] = box->size[w->axes[i]];
   w->cut = w->item_count;
@@ -268,7 +278,7 @@ static void deal_out(struct walk *w, const struct box *box, int64_t rows) {
       double best = 0;
       for (int64_t q = MOST_THREADS / w->threads; q >= 1; q--) {
         int64_t steps = (extent + q - 1) / q;
-        double used = (double)extent / (double)(q * steps), score = used * (w->threads * q >= 192 ? 1 : (double)(w->threads * q) / 192) + (extent % q ? 0 : 0.1);
+        double used = (double)extent / (double)(q * steps), score = used * (w->threads * q >= 192 ? 1 : (double)(w->threads * q) / 192) + (is_exact && extent % q == 0 ? 0.1 : 0);
         if (score > best + 0.02) best = score, part = q;
       }
       w->cut = i;
@@ -299,7 +309,7 @@ static struct walk make_walk(const struct pack *k, const struct side *side, cons
     w.fused = axes_of_run(k, side, box);
     for (int i = 0; i < w.fused; i++) product *= box->size[w.axes[i]];
     w.run = (product + 2 * vector - 2) / vector;
-    deal_out(&w, box, rows);
+    deal_out(&w, box, rows, k->in.bytes >= WORD);
     return w;
   }
   int needed = axes_of_vector(k, side, box, vector), with_one = 0;
@@ -315,7 +325,7 @@ static struct walk make_walk(const struct pack *k, const struct side *side, cons
     w.rows_in_run = in_run;
   }
   w.run = product * w.rows_in_run / vector;
-  deal_out(&w, box, rows);
+  deal_out(&w, box, rows, k->in.bytes >= WORD);
   return w;
 }
 
@@ -398,12 +408,17 @@ static double instructions_of(const struct walk *w, const struct box *box, const
 
 // What is left of the cost of a box when its walks and its layout are known.
 static double cost_of_walks(const struct pack *k, const struct walk *in, const struct walk *out, const struct box *box, const struct layout *l) {
-  int64_t extent = in->cut < 0 ? in->run : in->cut < in->item_count ? in->items[in->cut] : in->part;
-  double bytes = (double)k->cell, rest = in->part > 0 && extent % in->part ? k->unit > 1 ? 0.15 : 0.02 : 0; // a last step for some of the threads waits for its own loads
-  double instructions = instructions_of(in, box, l, k->cell, k->unit) + instructions_of(out, box, l, k->cell, 1);
+  double bytes = (double)k->cell, instructions = instructions_of(in, box, l, k->cell, k->unit) + instructions_of(out, box, l, k->cell, 1);
+  if (k->in.bytes >= WORD) {
+    int64_t extent = in->cut < 0 ? in->run : in->cut < in->item_count ? in->items[in->cut] : in->part;
+    double rest = in->part > 0 && extent % in->part ? 0.02 : 0; // a last step of some of the threads
+    return cost_of_accesses((double)(in->vector * k->in.bytes), (double)(out->vector * k->cell), (double)in->steps) + 0.02 * l->wavefronts / bytes + 0.004 * instructions / bytes + rest;
+  }
+  double passes = l->wavefronts + (double)k->unit / (double)in->vector + 1 / (double)out->vector;
   // Bytes read one by one leave little in flight. An H200, u8 [92, 96, 97, 98] to (3, 2, 0, 1): 98 us with bytes, 60 with words, in which instructions cost more.
+  // [90, 90, 90, 92] to (1, 3, 2, 0): 0.41 of a copy with 90 loads a thread, which are not unrolled, 0.77 with fewer and wider ones.
   double narrow = k->in.bytes * in->vector == 1 ? 0.8 : 0;
-  return cost_of_accesses((double)(in->vector * k->in.bytes), (double)(out->vector * k->cell), (double)in->steps) + 0.02 * l->wavefronts / bytes + 0.004 * instructions / bytes + rest + narrow;
+  return passes / (3.6 * bytes) + instructions / (14.5 * bytes) + narrow + (in->steps > MOST_STEPS ? 0.5 : 0);
 }
 
 static void try_layout(const struct pack *k, const struct box *box, const struct walk *in, const struct walk *out, struct layout l, struct layout *best) {
@@ -607,7 +622,9 @@ static void write_pack(struct pack *k, const char *name, const struct box *box, 
   write_walk(p, &out, box, permute_stage_name(p), names, -1, 1, k->unit);
   // one block alone would wait at its barrier: registers for two at least
   if (2 * layout.elements * k->cell <= permute_shared_limit(p)) text_puts(p->out, "  blocks 2;\n");
+  p->is_plain = true;
   permute_end(p);
+  p->is_plain = false;
 }
 
 // Boxes that go through registers: the fastest axis stays. An H200, f64 [21846, 3, 4, 4, 8] to (3, 1, 0, 2, 4): 0.79 of a copy with 4 by 4 runs of 64 bytes

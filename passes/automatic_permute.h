@@ -25,6 +25,7 @@ struct permute {
   int group_count;
   struct group *fast_out, *fast_in; // fast_in NULL: no axis moves the input by one element
   struct list taken;                // const char *
+  bool is_plain;                    // loads are not to be kept
 };
 
 // A `when` under construction.
