@@ -150,18 +150,18 @@ def chained(count, schedule=''):
     return body([f'let x{i} = sum(j in m) (A[i, j] * {f"x{i - 1}" if i else "2"});\n' for i in range(count)], f'x{count - 1}', 'A: f32[n, m]') + schedule
 
 
-large('100,000 lets', lets(100000), lets(4000))
-large('10,000 calls', calls(10000), calls(300))
+large('100,000 lets', lets(100000), lets(1000))
+large('10,000 calls', calls(10000), calls(50))
 large('20,000 stores to one output', stores(20000), stores(512))
 large('3,000 outputs', outputs(3000), outputs(120))
-large('1,000 arms of an if', arms(1000), arms(100))
+large('1,000 arms of an if', arms(1000), arms(30))
 large('1,000 nested reductions', nested(1000), nested(500))
 large('5,000 splits', splits(5000), splits(40))
 large('100 splits in each other', splits(100), splits(32))
 large('300 splits of halves', halves(300), halves(48))
-large('5,000 schedules', alternatives(5000), alternatives(100))
+large('5,000 schedules', alternatives(5000), alternatives(40))
 large('1,024 copies of 200 terms', unrolled(200), unrolled(4, 64))
-large('1,000 reductions, one behind another', chained(1000), chained(300))
+large('1,000 reductions, one behind another', chained(1000), chained(150))
 
 # ---- The command line
 
