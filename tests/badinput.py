@@ -78,9 +78,9 @@ source('conditions 100,000 deep', HEAD + 'i < 1 ? 1.0 : ' * DEEP + '1.0' + TAIL,
 source('blocks 100,000 deep', HEAD + 'sum(j in n) { let x = ' * DEEP + '1.0' + '; x }' * DEEP + TAIL, 'deep')
 source('statements 100,000 deep',
        'kernel k(A: f32[n]) -> (B: f32[n]) {\n' + 'if n > 0 { ' * DEEP + '}' * DEEP + '}\n', 'deep')
-source('10,000 errors', 'kernel k(A: f32[n]) -> (B: f32[n]) { for i in n {\n' + 'let x = nothing;\n' * 10000 + '} }\n', 'more not shown')
-source('10,000 errors, all printed', 'kernel k(A: f32[n]) -> (B: f32[n]) { for i in n {\n' + 'let x = nothing;\n' * 10000 + '} }\n',
-       '10000 errors', args=['--error-limit=0'], limit=1 << 24)
+source('4,000 errors', 'kernel k(A: f32[n]) -> (B: f32[n]) { for i in n {\n' + 'let x = nothing;\n' * 4000 + '} }\n', 'more not shown')
+source('4,000 errors, all printed', 'kernel k(A: f32[n]) -> (B: f32[n]) { for i in n {\n' + 'let x = nothing;\n' * 4000 + '} }\n',
+       '4000 errors', args=['--error-limit=0'], limit=1 << 24)
 source('20,000 syntax errors', 'kernel k(A: f32[n]) -> (B: f32[n]) { for i in n {\n' + 'B[i] = ;\n' * 20000 + '} }\n', 'more not shown')
 source('an extent of 2^63', 'kernel k(A: f32[9223372036854775808]) -> (B: f32[1]) { B[0] = A[0]; }\n')
 source('an extent of 2^64', 'kernel k(A: f32[18446744073709551616]) -> (B: f32[1]) { B[0] = A[0]; }\n')
