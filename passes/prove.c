@@ -14,7 +14,8 @@
 #include <string.h>
 
 static bool is_of_schedule(const struct ir_entry *entry, const struct proof_fault *fault) {
-  bool may_be = fault->kind == PROOF_LIMIT || (entry->has_copies && fault->kind >= PROOF_BOUNDS);
+  bool is_barrier = fault->kind == PROOF_DIVERGENT && strcmp(fault->statement, "barrier") == 0; // pass barriers put it between accesses that it cannot tell apart
+  bool may_be = fault->kind == PROOF_LIMIT || (entry->has_copies && (fault->kind >= PROOF_BOUNDS || is_barrier));
   return may_be && !entry->is_automatic;
 }
 

@@ -77,6 +77,15 @@ static void find_value(struct ir_expr *e, void *state) {
   *(bool *)state |= e->op == OP_LOAD || (e->op == OP_VAR && e->var->kind == VAR_VALUE);
 }
 
+// An axis that the shift depends on, with a range that depends on the axis that is split: neither is known without the other; NULL: there is none.
+static const struct ir_axis *find_circle(struct arena *arena, const struct ir_stage *stage, const struct ir_axis *axis, struct ir_expr *start) {
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    const struct ir_axis *other = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
+    if (ir_mentions(start, other->var) && ir_mentions(stage_in_leaves(arena, stage, other->extent), axis->var)) return other;
+  }
+  return NULL;
+}
+
 // Whether a place is made of what is read or computed, not of axes and sizes alone.
 static bool depends_on_values(const struct ir_stage *stage, const struct ir_mem *mem, struct ir_expr *const *indices) {
   bool depends = false;
@@ -120,6 +129,9 @@ bool schedule_along(struct pass_context *context, struct ir_kernel *kernel, stru
   list_push(arena, &only, (void *)axis);
   struct ir_expr *start = schedule_start(arena, &facts, stage, &only, mem, indices, factor);
   if (!start) return refuse(context, directive, mem, "its place is no sum of products of axes");
+  const struct ir_axis *circle = find_circle(arena, stage, axis, start);
+  if (circle)
+    return refuse(context, directive, mem, arena_printf(arena, "where they begin depends on axis '%s', whose range depends on axis '%s'", circle->var->label, axis->var->label));
   *shift = ir_binary(arena, OP_AND, start, ir_int(arena, TYPE_INDEX, factor->integer - 1));
   int64_t step = factor->integer; // the shift is a multiple of it
   while (step > 1 && (factor->integer % step || !prove_divides(&facts, ir_int(arena, TYPE_INDEX, step), start))) step--;
