@@ -555,7 +555,7 @@ Test(fake, another_alignment_where_code_is_made_for_sizes) {
     fake_clear();
     OK(red_prepare(w.kernel, NULL, w.arguments, 2));
     OK(red_choose(w.kernel, w.arguments, 2, &choice));
-    cr_expect_str_eq(choice.entry, i % 2 ? "t_pack" : "t_lines");
+    cr_expect(strncmp(choice.entry, i % 2 ? "t_pack" : "t_lines", 6) == 0, "%s", choice.entry);
     cr_expect_eq(fake_count("cuModuleLoadDataEx"), i < 2);
   }
   drop(&w);
