@@ -116,11 +116,11 @@ bool compare_buffers(const struct buffer *got, const struct buffer *want, const 
   double unit = rounding_unit(got->type) * (16 + 2 * log2((double)steps + 1)), worst = -1;
   // Partial sums may be larger than their total: what the order of the reference loses is measured, and another order may lose as much
   // again a few times over, or, where this one was lucky, the square root of the steps of the largest element.
-  // An f64 is compared with what f32 makes of it, which loses as many bits more as its units are larger.
+  // An f64 is compared with what f32 makes of it, which loses as many bits more as its units are larger, or twice as many: its roundings are others.
   double carried = 0;
   bool is_narrow = got->type == TYPE_F64;
   if (exactness == ROUNDED) {
-    carried = 8 * sensitivity(want, wide) * (is_narrow ? rounding_unit(TYPE_F64) / rounding_unit(TYPE_F32) : 1);
+    carried = 8 * sensitivity(want, wide) * (is_narrow ? 2 * rounding_unit(TYPE_F64) / rounding_unit(TYPE_F32) : 1);
     carried += 2 * sqrt((double)steps) * rounding_unit(got->type) * magnitude(is_narrow ? want : wide) + least_step(got->type);
   }
   if (exactness == ROUNDED) buffer_walk_begin(&v, wide);

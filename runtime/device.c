@@ -32,7 +32,7 @@ red_error device_check(const struct red_device *device) {
 
 // ---- Opening
 
-void (*device_opens)(void);
+void (*device_opens)(bool is_open);
 
 // The number behind "cuda:"; -1: it is none.
 static int parse_ordinal(const char *text) {
@@ -56,12 +56,7 @@ static red_error open_named(struct red_device *device, const char *name) {
   return error_set(RED_ERROR_INVALID, "there is no device of the name \"%.64s\": it is %s", name, HINT);
 }
 
-red_error red_open(const char *name, red_device **out) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  if (!out) return error_set(RED_ERROR_INVALID, "red_open: the place for the device is NULL");
-  *out = NULL;
-  pthread_once(&once, watch_forks);
-  if (device_opens) device_opens();
+static red_error open_device(const char *name, red_device **out) {
   struct red_device *device = calloc(1, sizeof *device);
   if (!device) return error_memory();
   device->fork_generation = atomic_load(&fork_generation);
@@ -79,6 +74,17 @@ red_error red_open(const char *name, red_device **out) {
   pthread_cond_init(&device->built, NULL);
   *out = device;
   return RED_OK;
+}
+
+red_error red_open(const char *name, red_device **out) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  if (!out) return error_set(RED_ERROR_INVALID, "red_open: the place for the device is NULL");
+  *out = NULL;
+  pthread_once(&once, watch_forks);
+  if (device_opens) device_opens(false);
+  red_error error = open_device(name, out);
+  if (device_opens) device_opens(true);
+  return error;
 }
 
 void red_close(red_device *device) {

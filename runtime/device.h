@@ -67,8 +67,8 @@ struct red_device {
 // RED_OK, or RED_ERROR_INVALID or RED_ERROR_FORKED for a handle that cannot be used.
 red_error device_check(const struct red_device *device);
 
-// Called where a device is about to be opened; NULL: nothing is to be done. Set while the library is loaded.
-extern void (*device_opens)(void);
+// Called where a device is about to be opened, and again when it is or cannot be; NULL: nothing is to be done. Set while the library is loaded.
+extern void (*device_opens)(bool is_open);
 
 // Fill in backend, info, facts and state.
 red_error device_sim_open(struct red_device *device, const char *arch); // "sm_80"; NULL: sm_90

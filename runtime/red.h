@@ -49,7 +49,7 @@
 // Threads. Handles do not change once they are made and may be used by any number of threads at once; each may be closed or released once, when no
 // thread uses it any more. Where threads compile the same program for the same device at the same time, one compiles and the others wait. A child
 // of fork() cannot use handles of its parent: RED_ERROR_FORKED. A process may exit with handles open.
-// The first red_open of a process starts a thread of libred for some milliseconds, which maps the compiler's pages; it gets no signals, and RED_WARM=0 does without.
+// The first red_open of a process has a thread of libred map the compiler's pages meanwhile; it gets no signals and has ended when red_open returns; RED_WARM=0 does without.
 //
 // Contexts. A device uses the CUDA context that is current in the thread that opens it, where that belongs to the GPU named, and otherwise the
 // GPU's primary context, which the CUDA runtime, PyTorch and CuPy use too. Whatever context was current before a call is current after it.
