@@ -69,12 +69,45 @@ static bool check_async(struct pass_context *context, const struct ir_stage *fil
   return false;
 }
 
+// Whether the initial value of the stage's reduction reads mem, itself or by lets.
+static bool init_reads(struct arena *arena, const struct ir_stage *stage, const struct ir_mem *mem) {
+  struct list needed = list_copy(arena, &stage->init);
+  struct stage_load find = {.mem = mem};
+  for (uint32_t i = stage->lets.count; i-- > 0;) {
+    const struct ir_stmt *let = stage->lets.at[i];
+    bool is_needed = false;
+    for (uint32_t k = 0; k < needed.count && !is_needed; k++) is_needed = ir_mentions(needed.at[k], let->var);
+    if (is_needed) list_push(arena, &needed, let->value);
+  }
+  for (uint32_t k = 0; k < needed.count; k++) ir_visit_expr(needed.at[k], stage_load_visit, &find);
+  return find.load != NULL;
+}
+
+// An initial value is read behind the loops of its reduction, for all elements that these have: a copy that they fill holds one of them then, or none.
+static bool check_init(struct pass_context *context, const struct ir_stage *fill, const struct ir_stage *reader) {
+  if (reader->kind != STAGE_REDUCE || !init_reads(context->arena, reader, fill->mem)) return true;
+  for (uint32_t i = 0; i < fill->axes.count; i++) {
+    const struct ir_axis *axis = list_at(&fill->axes, struct ir_stage_axis, i)->axis;
+    for (uint32_t k = 0; k < reader->axes.count; k++) {
+      const struct ir_stage_axis *used = reader->axes.at[k];
+      if (used->axis != axis || !used->is_reduction) continue;
+      diag_error(context->diag, ERROR_DIRECTIVE, fill->range, "the copy of '%s' is filled inside axis '%s', over which stage '%s' reduces, and the initial value of that is read behind it",
+                 fill->label, axis->var->label, reader->label);
+      diag_note(context->diag, (struct range){0}, "name an axis outside the reduction");
+      return false;
+    }
+  }
+  return true;
+}
+
 static bool check_fill(struct pass_context *context, const struct ir_entry *entry, uint32_t place) {
   const struct ir_stage *fill = entry->stages.at[place];
   if (!check_async(context, fill)) return false;
   uint32_t last = place, loops = UINT32_MAX;
-  for (uint32_t n = place + 1; n < entry->stages.count; n++)
+  for (uint32_t n = place + 1; n < entry->stages.count; n++) {
     if (reads(entry->stages.at[n], fill->mem)) last = n;
+    if (!check_init(context, fill, entry->stages.at[n])) return false;
+  }
   for (uint32_t n = place + 1; n <= last; n++) { // a loop goes on while every stage stands in it
     uint32_t common = shared_loops(fill, entry->stages.at[n]);
     if (common < loops) loops = common;

@@ -13,10 +13,11 @@
 //
 // Requires LEVEL_PROGRAM before pass `index`. A loop is split where a guard x < E in it has x = v * F + r, v the loop's variable, with
 // 0 <= r < F and E the same in every iteration: then the guard holds for all v < E / F. Where x = v * F + base + r and base is the same in all threads of
-// the block, a piece of a split, it holds for v < (E - base) / F, and nowhere from there on but in one iteration. In the edge a guarded load would be a branch
-// and end the loads in flight: its address is clamped and its value selected. A loop that is unrolled whole is not split: all of it is clamped and
-// selected, under E > 0. Declines, leaving the branch, where the guarded statements write tensors, read shared memory or what the guard left
-// unwritten of the workspace, or test or loop further, and where the loop holds a collective. Cost: linear, but for the proofs of each guard.
+// the block, a piece of a split, it holds for v < (E - base) / F, and nowhere from there on but in one iteration: the loop ends there, unless it does
+// something without the guard. In the edge a guarded load would be a branch and end the loads in flight: its address is clamped and its value selected.
+// A loop that is unrolled whole is not split: all of it is clamped and selected, under E > 0. Declines, leaving the branch, where the guarded statements
+// write tensors, read shared memory or what the guard left unwritten of the workspace, or test or loop further, and where the loop holds a collective.
+// Cost: linear, but for the proofs of each guard.
 #include "compiler/pass.h"
 #include "compiler/poly.h"
 #include "passes/edge.h"
@@ -362,6 +363,16 @@ static struct ir_stmt *find_twin(const struct list *original, const struct list 
   return NULL;
 }
 
+// Whether the block does nothing where the guard does not hold.
+static bool guards_all(const struct list *block, const struct ir_stmt *guard) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *stmt = block->at[i];
+    bool is_nothing = stmt == guard || stmt->kind == IR_LET || stmt->kind == IR_VAR, is_around = stmt->kind == IR_FOR || stmt->kind == IR_IF;
+    if (!is_nothing && !(is_around && guards_all(&stmt->body, guard) && guards_all(&stmt->otherwise, guard))) return false;
+  }
+  return true;
+}
+
 // Splits one loop at `place` of a block; returns how many statements stand there now.
 static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
   struct ir_stmt *loop = block->at[place];
@@ -386,10 +397,11 @@ static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
     return 1;
   }
   struct ir_expr *middle = binary(e, OP_QUO, c.end, c.factor), *last = loop->hi;
+  bool is_cut = !c.base || guards_all(&loop->body, c.guard); // else the loop goes on where no thread has the guard, which stays
   if (c.base) {
     struct ir_expr *left = binary(e, OP_SUB, c.end, c.base), *less = binary(e, OP_SUB, c.factor, number(e, 1)), *zero = number(e, 0);
     middle = binary(e, OP_QUO, binary(e, OP_MAX, binary(e, OP_ADD, left, binary(e, OP_SUB, less, number(e, c.most))), zero), c.factor);
-    last = binary(e, OP_QUO, binary(e, OP_MAX, binary(e, OP_ADD, left, less), zero), c.factor);
+    if (is_cut) last = binary(e, OP_QUO, binary(e, OP_MAX, binary(e, OP_ADD, left, less), zero), c.factor);
     struct ir_var *whole = ir_new_var(e->kernel, VAR_LET, TYPE_INDEX, "whole"), *all = ir_new_var(e->kernel, VAR_LET, TYPE_INDEX, "all");
     list_insert(e->arena, block, place++, ir_let(e->arena, whole, binary(e, OP_MIN, middle, loop->hi), loop->range));
     list_insert(e->arena, block, place++, ir_let(e->arena, all, binary(e, OP_MIN, last, loop->hi), loop->range));
@@ -406,7 +418,7 @@ static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
   edge->body = ir_clone_block(e->kernel, &loop->body);
   loop->var->subst = NULL;
   struct list lets = {0};
-  if (!reads_partly_written(e, c.guard)) select_guard(e, &edge->body, find_twin(&loop->body, &edge->body, c.guard), &lets);
+  if (is_cut && !reads_partly_written(e, c.guard)) select_guard(e, &edge->body, find_twin(&loop->body, &edge->body, c.guard), &lets);
   drop_guard(e, &loop->body, c.guard);
   loop->hi = c.base || prove_at_most(&facts, middle, loop->hi) ? middle : binary(e, OP_MIN, loop->hi, middle);
   list_insert(e->arena, block, place + 1, edge);
