@@ -21,7 +21,7 @@ struct reference_count {
   uint64_t elements; // evaluations of a stage's body
 };
 
-// Runs `entry`, which is at LEVEL_STAGES and as pass `check` made it, on the tensors' memory: stages in
+// Runs `entry`, which is at LEVEL_STAGES and as pass `check` made it, on the tensors' memory, unless no output has an element: stages in
 // order, each over its axes in nest order; a body is evaluated only where its guards hold; reductions start
 // from init or the identity. False, with a message in `error`: an access left its tensor (which `check`
 // excludes), a value is not known, the memory is not enough. `count` may be NULL.

@@ -369,7 +369,8 @@ static struct ir_stage *make_fill(struct sharer *s, const struct ir_stage *reade
 //
 //   stage X at t in shared as S along 16: the part is runs of X, one for each iteration of the axes that are none of the run. Of each, the pieces of 16
 //   elements, counted from the start of X, that hold it are copied whole, as they lie:
-//   S[row, piece * 16 + element] = X[min(first(row) + piece, last) * 16 + element], where `first` holds the run's first element and `last` is the tensor's last.
+//   S[row, piece * 16 + element] = X[min(first(row) + piece, last) * 16 + element], where `first` holds the run's first element and `last` is the tensor's last;
+//   max(.., 0) of it where an axis moves runs towards the start, since iterations that there are not would begin in front of it.
 //   Readers find (row, i, j) at phase(row) + i * stride + j, with the strides of the tensor. So no piece is guarded, and each is one access on either side.
 
 static bool refuse_along(struct sharer *s, const struct ir_stage *stage, const char *why) { return refuse(s, stage, arena_printf(s->arena, "copies along a tensor hold runs of it, and %s", why)); }
@@ -424,12 +425,14 @@ static void add_axis_of_run(struct sharer *s, struct ir_stage *fill, const char 
 }
 
 // The place in the tensor of an element of a piece, in the fill. A tensor without elements is not read.
-static struct ir_expr *place_in_run(struct sharer *s, const struct ir_stage *reader, const struct ir_expr *load, struct ir_stage *fill, struct ir_expr *first, int64_t pieces, struct ir_var *piece_var, struct ir_var *element) {
+static struct ir_expr *place_in_run(struct sharer *s, const struct ir_stage *reader, const struct ir_expr *load, struct ir_stage *fill, struct ir_expr *first, bool may_precede, int64_t pieces, struct ir_var *piece_var,
+                                    struct ir_var *element) {
   struct arena *arena = s->arena;
   struct ir_expr *factor = ir_int(arena, TYPE_INDEX, pieces), *one = ir_int(arena, TYPE_INDEX, 1), *total = ir_int(arena, TYPE_I64, 1);
   for (uint32_t d = 0; d < s->tensor->dims.count; d++) total = ir_binary(arena, OP_MUL, total, s->tensor->dims.at[d]);
   struct ir_expr *elements = ir_is_const(total) ? ir_int(arena, TYPE_INDEX, total->integer) : ir_cast(arena, TYPE_INDEX, total);
   struct ir_expr *piece = ir_binary(arena, OP_ADD, ir_binary(arena, OP_DIV, first, factor), ir_ref(arena, piece_var));
+  if (may_precede) piece = ir_binary(arena, OP_MAX, piece, ir_int(arena, TYPE_INDEX, 0));
   for (uint32_t d = 0; d < s->tensor->dims.count && (s->entry->is_general || ir_is_const(total)); d++) {
     struct ir_expr *dim = s->tensor->dims.at[d], *place = stage_in_leaves(arena, reader, load->args[d]);
     bool is_of_part = false; // where an axis around is empty, nothing runs
@@ -448,6 +451,12 @@ static struct ir_expr *place_in_run(struct sharer *s, const struct ir_stage *rea
   list_push(arena, &s->entry->assumptions, assumption);
   struct ir_expr *last = ir_binary(arena, OP_SUB, ir_binary(arena, OP_DIV, elements, factor), one);
   return ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, ir_binary(arena, OP_MIN, piece, last), factor), ir_ref(arena, element));
+}
+
+static bool has_negative_term(struct poly offset) {
+  for (uint32_t i = 0; i < offset.count; i++)
+    if (offset.terms[i].coefficient < 0) return true;
+  return false;
 }
 
 // The copy's layout and the stage that fills it; NULL after an error.
@@ -524,7 +533,7 @@ static struct ir_stage *make_run(struct sharer *s, const struct ir_stage *reader
   list_push(arena, &fill->indices, ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, ir_ref(arena, piece), factor), ir_ref(arena, element)));
   struct list places = {0};
   for (uint32_t d = 0; d + 1 < s->tensor->dims.count; d++) list_push(arena, &places, zero);
-  list_push(arena, &places, place_in_run(s, reader, load, fill, first, pieces, piece, element));
+  list_push(arena, &places, place_in_run(s, reader, load, fill, first, has_negative_term(run.offset), pieces, piece, element));
   fill->value = ir_load(arena, s->tensor, &places);
   return fill;
 }

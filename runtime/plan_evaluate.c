@@ -449,6 +449,12 @@ static bool evaluate_launch(const struct evaluation *e, const struct plan_entry 
   return true;
 }
 
+static bool has_output_elements(const struct evaluation *e) {
+  for (uint32_t t = 0; t < e->kernel->tensor_count; t++)
+    if (e->kernel->tensors[t].is_output && !is_empty(&e->input->tensors[t])) return true;
+  return false;
+}
+
 static bool evaluate_entry(const struct evaluation *e, const struct plan_entry *entry) {
   struct plan_result *result = e->result;
   if (entry->when.count && !compute(e, &entry->when)) return false;
@@ -464,6 +470,7 @@ static bool evaluate_entry(const struct evaluation *e, const struct plan_entry *
       return false;
     result->launch_count += runs;
   }
+  if (!has_output_elements(e)) result->launch_count = 0;
   result->workspace = compute(e, &entry->workspace);
   if (result->workspace < 0 || result->workspace == INT64_MAX) {
     note(result, "%s passed over: %" PRId64 " bytes of workspace\n", entry->name, result->workspace);
