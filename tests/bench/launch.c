@@ -261,21 +261,34 @@ static int child_bare(const char *path, bool is_cubin, bool later) {
   return 0;
 }
 
-// Runs this program again and reads the number that it prints; its median over several runs.
+// Runs this program again and reads the number that it prints.
 static double ask(const char *environment, const char *arguments) {
-  enum { RUNS = 5 };
-  double values[RUNS];
-  for (int i = 0; i < RUNS; i++) {
-    char command[4096];
-    snprintf(command, sizeof command, "%s '%s' %s", environment, self, arguments);
-    FILE *pipe = popen(command, "r");
-    if (!pipe || fscanf(pipe, "%lf", &values[i]) != 1) {
-      fprintf(stderr, "%s failed\n", command);
-      exit(1);
-    }
-    pclose(pipe);
+  char command[4096];
+  double value;
+  snprintf(command, sizeof command, "%s '%s' %s", environment, self, arguments);
+  FILE *pipe = popen(command, "r");
+  if (!pipe || fscanf(pipe, "%lf", &value) != 1) {
+    fprintf(stderr, "%s failed\n", command);
+    exit(1);
   }
-  return median(values, RUNS);
+  pclose(pipe);
+  return value;
+}
+
+// Medians over PAIRS of red's time, the driver's and their difference. The two are asked in turn: a machine's speed drifts by more than what is told apart here.
+struct beside {
+  double red, bare, over;
+};
+
+static struct beside ask_beside(const char *environment, const char *red_arguments, const char *bare_arguments) {
+  enum { PAIRS = 9 };
+  double red[PAIRS], bare[PAIRS], over[PAIRS];
+  for (int i = 0; i < PAIRS; i++) {
+    red[i] = ask(environment, red_arguments);
+    bare[i] = ask(environment, bare_arguments);
+    over[i] = red[i] - bare[i];
+  }
+  return (struct beside){median(red, PAIRS) / 1e3, median(bare, PAIRS) / 1e3, median(over, PAIRS) / 1e3};
 }
 
 static void write_file(const char *path, const void *data, size_t bytes) {
@@ -287,7 +300,7 @@ static void write_file(const char *path, const void *data, size_t bytes) {
 }
 
 static void bench_jit(int place, const char *folder) {
-  char ptx[512], cubin[512], arguments[1200], cached[600];
+  char ptx[512], cubin[512], cached[600];
   struct ready *ready = calloc(1, sizeof *ready);
   make_arguments(&works[place], ready);
   compile(&works[place], ready);
@@ -306,23 +319,19 @@ static void bench_jit(int place, const char *folder) {
   write_file(cubin, image, bytes);
 
   static const char OFF[] = "CUDA_CACHE_DISABLE=1 RED_CACHE=off";
-  snprintf(arguments, sizeof arguments, "red %d first", place);
-  double red_first = ask(OFF, arguments);
-  snprintf(arguments, sizeof arguments, "bare '%s' ptx first", ptx);
-  double bare_first = ask(OFF, arguments);
-  snprintf(arguments, sizeof arguments, "red %d later", place);
-  double red_later = ask(OFF, arguments);
-  snprintf(arguments, sizeof arguments, "bare '%s' ptx later", ptx);
-  double bare_later = ask(OFF, arguments);
+  char red[32], bare[1200];
+  snprintf(red, sizeof red, "red %d first", place);
+  snprintf(bare, sizeof bare, "bare '%s' ptx first", ptx);
+  struct beside first = ask_beside(OFF, red, bare);
   snprintf(cached, sizeof cached, "CUDA_CACHE_DISABLE=1 RED_CACHE=rw RED_CACHE_DIR='%s'", folder);
-  snprintf(arguments, sizeof arguments, "red %d first", place);
-  ask(cached, arguments); // fills the cache
-  double red_disk = ask(cached, arguments);
-  snprintf(arguments, sizeof arguments, "bare '%s' cubin first", cubin);
-  double bare_disk = ask(OFF, arguments);
+  ask(cached, red); // fills the cache
+  snprintf(bare, sizeof bare, "bare '%s' cubin first", cubin);
+  struct beside disk = ask_beside(cached, red, bare);
+  snprintf(red, sizeof red, "red %d later", place);
+  snprintf(bare, sizeof bare, "bare '%s' ptx later", ptx);
+  struct beside later = ask_beside(OFF, red, bare);
   printf("%-24s  first JIT: red %7.2f ms  driver %7.2f ms  over it %6.2f ms | later: %7.2f  %7.2f  %6.2f | from disk: %6.2f  cubin %6.2f  over it %6.2f\n",
-         works[place].name, red_first / 1e3, bare_first / 1e3, (red_first - bare_first) / 1e3, red_later / 1e3, bare_later / 1e3, (red_later - bare_later) / 1e3,
-         red_disk / 1e3, bare_disk / 1e3, (red_disk - bare_disk) / 1e3);
+         works[place].name, first.red, first.bare, first.over, later.red, later.bare, later.over, disk.red, disk.bare, disk.over);
   fflush(stdout);
 }
 
