@@ -46,6 +46,17 @@ void nest_divide_derived(struct nest *n, struct ir_stage *stage) {
 
 // --- Axes that may begin inside a piece ---------------------------------------------------------------------------------
 
+// Whether e stays the same inside vectors.
+static bool is_same_in_vectors(struct arena *arena, const struct ir_stage *stage, struct ir_expr *e) {
+  if (!mentions_axis(e)) return true;
+  e = stage_in_leaves(arena, stage, e);
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    const struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
+    if (axis->bind == BIND_VECTOR && ir_mentions(e, axis->var)) return false;
+  }
+  return true;
+}
+
 // A guard x >= 0 or x < E: its x; NULL where it is another.
 static struct ir_var *guarded_var(const struct ir_expr *guard) {
   bool is_start = guard->op == OP_GE && ir_const_is(guard->args[1], 0), is_end = guard->op == OP_LT && !mentions_axis(guard->args[1]);
@@ -81,6 +92,24 @@ static bool divides(const struct ir_expr *e) {
   return has;
 }
 
+// base + x / D < E as x < (E - base) * D, where x may begin inside a piece: it is asked with x's own ends, and what is made of x waits for all of these.
+static struct ir_expr *guard_of_quotient(struct nest *n, const struct ir_stage *stage, struct ir_expr *guard) {
+  struct arena *arena = n->arena;
+  uint32_t place = guard->op == OP_LT && guard->args[0]->op == OP_VAR && !mentions_axis(guard->args[1]) ? place_of_let(stage, guard->args[0]->var) : UINT32_MAX;
+  if (place == UINT32_MAX) return guard;
+  struct ir_expr *value = list_at(&stage->derived, struct ir_stmt, place)->value, *base = NULL, *quotient = value;
+  if (value->op == OP_ADD) base = value->args[0], quotient = value->args[1];
+  if (quotient->op == OP_VAR) {
+    place = place_of_let(stage, quotient->var);
+    if (place == UINT32_MAX) return guard;
+    quotient = list_at(&stage->derived, struct ir_stmt, place)->value;
+  }
+  bool is_quotient = quotient->op == OP_DIV && quotient->args[0]->op == OP_VAR && ir_is_const(quotient->args[1]) && quotient->args[1]->integer > 0;
+  if (!is_quotient || !starts_inside(stage, quotient->args[0]->var) || (base && !is_same_in_vectors(arena, stage, base))) return guard;
+  struct ir_expr *rest = base ? ir_binary(arena, OP_SUB, guard->args[1], stage_in_leaves(arena, stage, base)) : guard->args[1];
+  return ir_binary(arena, OP_LT, quotient->args[0], ir_binary(arena, OP_MUL, rest, quotient->args[1]));
+}
+
 void nest_defer_derived(struct nest *n, struct ir_stage *stage) {
   struct list kept = {0}, deferred = {0};
   for (uint32_t i = 0; i < stage->derived.count; i++) list_at(&stage->derived, struct ir_stmt, i)->var->mark = 0;
@@ -89,6 +118,8 @@ void nest_defer_derived(struct nest *n, struct ir_stage *stage) {
     if (x && list_at(&stage->guards, struct ir_expr, g)->op == OP_GE) x->mark = BEGINS_INSIDE;
   }
   bool is_possible = stage->kind == STAGE_STORE;
+  stage->guards = list_copy(n->arena, &stage->guards);
+  for (uint32_t g = 0; g < stage->guards.count; g++) stage->guards.at[g] = guard_of_quotient(n, stage, stage->guards.at[g]);
   for (uint32_t i = 0; i < stage->derived.count; i++) { // in order: each is made of the ones before
     struct ir_stmt *let = stage->derived.at[i];
     bool is_made_of_one = mentions_marked(let->value, BEGINS_INSIDE), is_asked = false;
@@ -182,6 +213,7 @@ struct ir_stmt *nest_test_vectors(struct nest *n, struct work *w, uint32_t depth
   for (uint32_t g = 0; g < w->stage->guards.count; g++) {
     struct ir_expr *guard = w->stage->guards.at[g], *first, *steps;
     struct ir_var *x = g >= w->guards_done ? guarded_var(guard) : NULL;
+    if (g >= w->guards_done && !x && guard->op == OP_LT && guard->args[0]->op == OP_VAR && starts_inside(w->stage, guard->args[0]->var) && is_same_in_vectors(n->arena, w->stage, guard->args[1])) x = guard->args[0]->var;
     uint32_t place = x ? place_of_let(w->stage, x) : UINT32_MAX;
     int64_t reach;
     if (place == UINT32_MAX || x->subst || !take_apart(n, w, depth, x, &first, &steps, &reach) || !reach) {

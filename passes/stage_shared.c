@@ -444,6 +444,13 @@ static struct ir_expr *place_in_run(struct sharer *s, const struct ir_stage *rea
     struct ir_expr *place = ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, piece, factor), ir_ref(arena, element));
     return ir_binary(arena, OP_MIN, place, ir_binary(arena, OP_SUB, elements, one));
   }
+  if (ir_is_const(total) && total->integer % pieces) { // the last piece is not whole
+    struct ir_var *place = ir_new_var(s->kernel, VAR_LET, TYPE_INDEX, "place");
+    place->range = s->directive->range;
+    list_push(arena, &fill->derived, ir_let(arena, place, ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, piece, factor), ir_ref(arena, element)), s->directive->range));
+    list_push(arena, &fill->guards, ir_binary(arena, OP_LT, ir_ref(arena, place), elements));
+    return ir_ref(arena, place);
+  }
   struct ir_requirement *assumption = arena_new(arena, struct ir_requirement);
   struct ir_expr *rest = ir_binary(arena, OP_MOD, total, ir_int(arena, TYPE_I64, pieces)), *whole = ir_binary(arena, OP_EQ, rest, ir_int(arena, TYPE_I64, 0));
   if (!ir_is_const(total)) whole = ir_binary(arena, OP_AND, ir_binary(arena, OP_GT, total, ir_int(arena, TYPE_I64, 0)), whole);
