@@ -293,7 +293,8 @@ struct ir_entry {
   uint32_t launch;         // above 0: a launch behind that of the entry before, which it belongs to
   enum ir_level level;
   struct list directives; // struct ir_directive
-  struct list axes;       // struct ir_axis
+  struct list axes;       // struct ir_axis; none behind pass `nest`
+  struct list bound;      // struct ir_axis: what `axes` were when pass `nest` ended, for messages alone
   struct list stages;     // struct ir_stage
   struct list hints;      // struct ir_hint, one a tensor at most
   uint32_t blocks;        // at least so many blocks of it run on a multiprocessor at once; 0: 1

@@ -252,7 +252,7 @@ static uint32_t count_shared(struct lowering *l, const struct list *block, bool 
   return count;
 }
 
-static void refuse(struct lowering *l, const struct ir_stmt *stmt, uint32_t differs, const struct allreduce_choice *choice) {
+static void say_why(struct lowering *l, const struct ir_stmt *stmt, uint32_t differs, const struct allreduce_choice *choice) {
   struct diag *diag = l->context->diag;
   if (differs) {
     diag_error(diag, ERROR_COLLECTIVE, stmt->range, "%s under a condition or in a loop that is not the same for all threads of the block",
@@ -269,6 +269,17 @@ static void refuse(struct lowering *l, const struct ir_stmt *stmt, uint32_t diff
   }
   diag_error(diag, ERROR_COLLECTIVE, stmt->range, "this reduction cannot be done by shuffles: %s", allreduce_why_no_shuffle(choice));
   diag_note(diag, (struct range){0}, "legal here: allreduce ... by tree, or by auto");
+}
+
+static void refuse(struct lowering *l, const struct ir_stmt *stmt, uint32_t differs, const struct allreduce_choice *choice) {
+  enum { MOST_AXES = 4 };
+  say_why(l, stmt, differs, choice);
+  for (uint32_t i = 0, n = 0; i < l->entry->bound.count && n < MOST_AXES; i++) {
+    const struct ir_axis *axis = l->entry->bound.at[i];
+    if (!bind_is_thread(axis->bind) || !(stmt->thread_axes >> (axis->bind - BIND_THREAD_X) & 1)) continue;
+    axis_note(l->context->diag, axis);
+    n++;
+  }
 }
 
 static uint32_t varies_around(const struct lowering *l, const struct ir_stmt *stmt, uint32_t differs) {

@@ -176,10 +176,22 @@ static bool set_factor(struct checker *c, struct ir_directive *directive, const 
   if (factor->type == TYPE_BOOL || (!is_parts && ir_is_const(factor) && factor->integer < 1)) {
     diag_error(c->diag, ERROR_SPLIT, e->range, "a factor is a positive integer, not %s",
                factor->type == TYPE_BOOL ? "a condition" : arena_printf(c->arena, "%lld", (long long)factor->integer));
+    diag_note(c->diag, (struct range){0}, "legal here: integer expressions above 0 of constants, sizes, integer scalars, sms, arch, shared and extent(x)");
     return false;
   }
   directive->factor = check_as_index(c, factor);
   return true;
+}
+
+// The kernel's tensors; without outputs: its inputs.
+static void note_tensors(struct checker *c, bool with_outputs) {
+  struct text names = {0};
+  for (uint32_t i = 0; i < c->kernel->tensors.count; i++) {
+    const struct ir_mem *mem = c->kernel->tensors.at[i];
+    if (with_outputs || !mem->is_output) text_printf(&names, "%s%s", names.length ? ", " : "", mem->label);
+  }
+  diag_note(c->diag, (struct range){0}, "%s here: %s", with_outputs ? "tensors" : "inputs", names.length ? names.data : "none");
+  text_free(&names);
 }
 
 // tile i by 32, j by 32 -> io, jo, ii, ji: the splits, then the order outers before inners.
@@ -250,6 +262,7 @@ static bool check_directive(struct checker *c, const struct ast_directive *sourc
       struct symbol *symbol = check_find(c, source->tensor.text);
       if (!symbol || symbol->kind != SYMBOL_TENSOR) {
         diag_error(c->diag, ERROR_NOT_A_VALUE, source->tensor.range, "pieces lie along a tensor, and '%s' is none", source->tensor.text);
+        note_tensors(c, true);
         return false;
       }
       list_push(c->arena, &directive->names, (void *)symbol->mem->name);
@@ -285,10 +298,12 @@ static bool check_directive(struct checker *c, const struct ast_directive *sourc
     struct symbol *symbol = check_find(c, source->tensor.text);
     if (symbol && symbol->kind == SYMBOL_TENSOR && symbol->mem->is_output) {
       diag_error(c->diag, ERROR_UNSUPPORTED, source->tensor.range, "copies of outputs are not lowered by this version, and '%s' is one; 'stage' takes an input", source->tensor.text);
+      note_tensors(c, false);
       return false;
     }
     if (!symbol || symbol->kind != SYMBOL_TENSOR) {
       diag_error(c->diag, ERROR_NOT_A_VALUE, source->tensor.range, "'stage' takes an input tensor, and '%s' is none", source->tensor.text);
+      note_tensors(c, false);
       return false;
     }
     if (strcmp(source->word.text, "registers") != 0) return check_stage_shared(c, source, symbol->mem);
@@ -302,6 +317,7 @@ static bool check_directive(struct checker *c, const struct ast_directive *sourc
     struct symbol *symbol = check_find(c, name->text);
     if (!symbol || symbol->kind != SYMBOL_TENSOR) {
       diag_error(c->diag, ERROR_NOT_A_VALUE, name->range, "'cache' takes a tensor, and '%s' is none", name->text);
+      note_tensors(c, true);
       return false;
     }
     directive = add_directive(c, DIRECTIVE_CACHE, source);

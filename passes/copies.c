@@ -51,7 +51,8 @@ static bool refuse(struct pass_context *context, const struct ir_stage *fill, co
   bool is_shared = fill->mem->space == SPACE_SHARED;
   diag_error(context->diag, ERROR_DIRECTIVE, fill->range, "the copy of '%s' in %s has no dimension for axis '%s', which %s", fill->label, is_shared ? "shared memory" : "registers",
              axis->var->label, how);
-  diag_note(context->diag, (struct range){0}, "write this directive behind the ones that change its axes, or name an axis further in");
+  axis_note(context->diag, axis);
+  diag_note(context->diag, (struct range){0}, "legal here: write this directive behind the ones that change its axes, or name an axis further in");
   return false;
 }
 
@@ -93,7 +94,8 @@ static bool check_init(struct pass_context *context, const struct ir_stage *fill
       if (used->axis != axis || !used->is_reduction) continue;
       diag_error(context->diag, ERROR_DIRECTIVE, fill->range, "the copy of '%s' is filled inside axis '%s', over which stage '%s' reduces, and the initial value of that is read behind it",
                  fill->label, axis->var->label, reader->label);
-      diag_note(context->diag, (struct range){0}, "name an axis outside the reduction");
+      axis_note(context->diag, axis);
+      diag_note(context->diag, (struct range){0}, "legal here: stage ... at an axis outside the reduction");
       return false;
     }
   }

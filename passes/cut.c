@@ -361,7 +361,9 @@ static bool is_in_block_order(struct cut *c, const struct ir_stage *stage) {
     if (before && bind_is_block(axis->axis->bind) && !bind_is_block(before->bind)) {
       diag_error(c->context->diag, ERROR_DIRECTIVE, axis->axis->bound_at.line ? axis->axis->bound_at : axis->axis->range,
                  "stage '%s' is an ordered reduction: axis '%s' on blocks must be outside '%s'", stage->label, axis->axis->var->label, before->var->label);
-      diag_note(c->context->diag, (struct range){0}, "give each block a piece of neighbours: split x into 32 -> b, r; bind b -> block.x;");
+      axis_note(c->context->diag, axis->axis);
+      axis_note(c->context->diag, before);
+      diag_note(c->context->diag, (struct range){0}, "legal here: give each block a piece of neighbours: split x into 32 -> b, r; bind b -> block.x;");
       return false;
     }
     before = axis->axis;

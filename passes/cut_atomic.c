@@ -7,6 +7,7 @@
 
 static bool refuse(struct cut *c, const struct ir_stage *stage, const char *why) {
   diag_error(c->context->diag, ERROR_DIRECTIVE, stage->range, "stage '%s' cannot be combined by atomics: %s", stage->label, why);
+  stage_note_reductions(c->context->diag, stage, bind_is_block);
   diag_note(c->context->diag, (struct range){0}, "legal here: combine ... by last_block");
   return false;
 }

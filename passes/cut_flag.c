@@ -17,6 +17,7 @@ enum { WORDS_IN_FLIGHT = 16 };
 
 static bool refuse(struct cut *c, const struct ir_stage *stage, const char *why) {
   diag_error(c->context->diag, ERROR_DIRECTIVE, stage->range, "stage '%s' cannot be combined by flags: %s", stage->label, why);
+  stage_note_reductions(c->context->diag, stage, bind_is_block);
   diag_note(c->context->diag, (struct range){0}, "legal here: combine ... by last_block");
   return false;
 }

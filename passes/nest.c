@@ -386,7 +386,8 @@ static bool plan_results(struct nest *n, struct work *w) {
     if (!ir_is_const(loop->axis->extent) || __builtin_mul_overflow(elements, loop->axis->extent->integer, &elements) || elements > MAX_LOCAL) {
       diag_error(n->diag, is_inner ? ERROR_EXTENT : ERROR_UNSUPPORTED, loop->axis->range,
                  "stage '%s' keeps its result over axis '%s' in registers, which takes a constant extent of at most %d elements in all", w->stage->label, loop->axis->var->label, MAX_LOCAL);
-      diag_note(n->diag, (struct range){0}, "split '%s' by a constant, bind it to threads or blocks, or put it outside the reduction's axes", loop->axis->var->label);
+      axis_note(n->diag, loop->axis);
+      diag_note(n->diag, (struct range){0}, "legal here: split '%s' by a constant, bind it to threads or blocks, or put it outside the reduction's axes", loop->axis->var->label);
       return false;
     }
     list_push(n->arena, is_inner ? &w->inner_axes : &w->kept_axes, loop->axis);
@@ -409,7 +410,9 @@ static bool is_in_thread_order(struct nest *n, const struct ir_stage *stage) {
       const char *whole = axis->axis->var->label;
       for (uint32_t k = 0; k < stage->derived.count; k++)
         if (ir_mentions(list_at(&stage->derived, struct ir_stmt, k)->value, axis->axis->var)) whole = list_at(&stage->derived, struct ir_stmt, k)->var->label;
-      diag_note(n->diag, (struct range){0}, "give each thread a piece of neighbours: split %s into 32 -> t, s; bind t -> thread.x;", whole);
+      axis_note(n->diag, axis->axis);
+      axis_note(n->diag, before);
+      diag_note(n->diag, (struct range){0}, "legal here: give each thread a piece of neighbours: split %s into 32 -> t, s; bind t -> thread.x;", whole);
       return false;
     }
     before = axis->axis;
@@ -489,6 +492,7 @@ bool pass_nest(struct pass_context *context, struct ir_kernel *kernel, struct ir
     for (uint32_t k = 0; k < stage->results.count; k++) list_at(&stage->results, struct ir_var, k)->subst = NULL;
   }
   order_launches(&n);
+  entry->bound = list_copy(n.arena, &entry->axes);
   entry->stages.count = entry->axes.count = 0;
   entry->level = LEVEL_PROGRAM;
   return true;

@@ -161,7 +161,10 @@ bool nest_set_block(struct nest *n) {
              (unsigned long long)threads);
   for (uint32_t i = 0; i < entry->axes.count; i++) {
     struct ir_axis *axis = entry->axes.at[i];
-    if (bind_is_thread(axis->bind)) diag_note(n->diag, axis->bound_at, "axis '%s' of extent %lld is bound here", axis->var->label, (long long)axis->extent->integer);
+    if (!bind_is_thread(axis->bind)) continue;
+    diag_note(n->diag, axis->range, "axis '%s' of extent %lld comes from here", axis->var->label, (long long)axis->extent->integer);
+    diag_note(n->diag, axis->bound_at, "it is bound to %s here", bind_name(axis->bind));
   }
+  diag_note(n->diag, (struct range){0}, "legal here: split these by smaller factors, or leave one a loop");
   return false;
 }

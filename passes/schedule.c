@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "passes/scheduler.h"
+#include "passes/stage.h"
 
 enum { MANY_COPIES = 32, MAX_COPIES = 2048, MAX_OPERATIONS = 100000 };
 
@@ -42,6 +43,8 @@ static bool check_unrolling(struct scheduler *s) {
       if (copies <= MAX_COPIES) continue;
       diag_error(s->diag, ERROR_EXTENT, axis->bound_at, "stage '%s' would have %lld copies of its body, unrolled with '%s'; at most %d are legal", stage->label,
                  (long long)copies, axis->var->label, MAX_COPIES);
+      axis_note(s->diag, axis);
+      diag_note(s->diag, (struct range){0}, "legal here: unroll %s by a smaller factor, or a split outside it", axis->var->label);
       return false;
     }
     if (copies > 1) operations += copies * operations_of(stage);
@@ -127,7 +130,10 @@ bool pass_schedule(struct pass_context *context, struct ir_kernel *kernel, struc
   if (entry->is_automatic) schedule_automatically(context, kernel, entry);
   if (entry->when) fix_extents(&s, entry->when);
   bool good = true;
-  for (uint32_t i = 0; i < entry->directives.count && good; i++) good = scheduler_apply(&s, entry->directives.at[i]);
+  for (uint32_t i = 0; i < entry->directives.count && good; i++) {
+    good = scheduler_apply(&s, entry->directives.at[i]);
+    if (!good) scheduler_note_directive(&s, entry->directives.at[i]);
+  }
   for (uint32_t i = 0; i < entry->directives.count; i++) {
     enum ir_directive_kind kind = list_at(&entry->directives, struct ir_directive, i)->kind;
     entry->has_copies |= kind == DIRECTIVE_SHARED || kind == DIRECTIVE_REGISTERS;

@@ -100,12 +100,16 @@ bool scheduler_deal_copies(struct scheduler *s) {
       struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
       bool is_own = !is_shared_axis(s, stage, axis), on_block = bind_is_block(axis->bind);
       if (is_own && on_block) {
-        diag_error(s->diag, ERROR_BIND, axis->bound_at, "axis '%s' of the copy '%s' is bound to %s, and blocks share no memory", axis->var->label, stage->label, scheduler_bind_name(axis->bind));
+        diag_error(s->diag, ERROR_BIND, axis->bound_at, "axis '%s' of the copy '%s' is bound to %s, and blocks share no memory", axis->var->label, stage->label, bind_name(axis->bind));
+        axis_note(s->diag, axis);
+        diag_note(s->diag, (struct range){0}, "legal here: bind %s -> thread.x|y|z, or a loop", axis->var->label);
         return false;
       }
       if (!is_own && bind_is_thread(axis->bind)) {
-        diag_error(s->diag, ERROR_BIND, axis->bound_at, "axis '%s' is around the copy '%s', which the block shares, and bound to %s", axis->var->label, stage->label, scheduler_bind_name(axis->bind));
+        diag_error(s->diag, ERROR_BIND, axis->bound_at, "axis '%s' is around the copy '%s', which the block shares, and bound to %s", axis->var->label, stage->label, bind_name(axis->bind));
         diag_note(s->diag, stage->range, "the copy is made here");
+        axis_note(s->diag, axis);
+        diag_note(s->diag, (struct range){0}, "legal here: bind %s -> block.x|y|z, a loop, or stage ... at an axis outside it", axis->var->label);
         return false;
       }
       if (is_own) list_push(s->arena, &own, axis);

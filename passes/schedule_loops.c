@@ -2,8 +2,6 @@
 #include "passes/scheduler.h"
 #include "passes/stage.h"
 
-enum { MAX_UNROLL = 1024, MAX_VECTOR = 64 };
-
 // Whether the reduction axes of a stage stand in another order than before.
 static bool changes_reductions(const struct ir_stage *stage, const struct list *before) {
   uint32_t next = 0;
@@ -64,7 +62,7 @@ static bool bind_axis(struct scheduler *s, const struct ir_directive *directive,
   if (!scheduler_is_free(s, axis, range)) return false;
   bool is_thread = bind >= BIND_THREAD_X;
   if (mentions_axis(axis->extent)) {
-    diag_error(s->diag, ERROR_BIND, directive->range, "axis '%s' has a range that depends on another axis and cannot be bound to %s", axis->var->label, scheduler_bind_name(bind));
+    diag_error(s->diag, ERROR_BIND, directive->range, "axis '%s' has a range that depends on another axis and cannot be bound to %s", axis->var->label, bind_name(bind));
     if (is_thread) diag_note(s->diag, (struct range){0}, "split it by a constant and bind the inner piece: split %s by 32 -> %so, %si;", axis->var->label, axis->var->label, axis->var->label);
     else diag_note(s->diag, (struct range){0}, "leave it serial, or split it by a constant and bind the inner piece to threads");
     return false;
@@ -73,20 +71,18 @@ static bool bind_axis(struct scheduler *s, const struct ir_directive *directive,
     const struct ir_expr *size = axis->extent;
     while (size->op == OP_CAST) size = size->args[0];
     if (size->op == OP_VAR)
-      diag_error(s->diag, ERROR_EXTENT, directive->range, "axis '%s' has extent '%s', unknown at compile time, and is bound to %s", axis->var->label, size->var->label, scheduler_bind_name(bind));
+      diag_error(s->diag, ERROR_EXTENT, directive->range, "axis '%s' has extent '%s', unknown at compile time, and is bound to %s", axis->var->label, size->var->label, bind_name(bind));
     else
-      diag_error(s->diag, ERROR_EXTENT, directive->range, "axis '%s' has an extent unknown at compile time and is bound to %s", axis->var->label, scheduler_bind_name(bind));
+      diag_error(s->diag, ERROR_EXTENT, directive->range, "axis '%s' has an extent unknown at compile time and is bound to %s", axis->var->label, bind_name(bind));
     if (size->op == OP_VAR)
       diag_note(s->diag, (struct range){0}, "fix it with -D %s=..., or split it: split %s by 32 -> %so, %si;", size->var->label, axis->var->label, axis->var->label, axis->var->label);
-    else {
-      diag_note(s->diag, axis->range, "'%s' is declared here", axis->var->label);
+    else
       diag_note(s->diag, (struct range){0}, "fix its sizes with -D, or split it: split %s by 32 -> %so, %si;", axis->var->label, axis->var->label, axis->var->label);
-    }
     return false;
   }
-  if (is_thread && (axis->extent->integer > 1024 || (bind == BIND_THREAD_Z && axis->extent->integer > 64))) {
+  if (is_thread && (axis->extent->integer > SCHEDULER_MAX_THREADS || (bind == BIND_THREAD_Z && axis->extent->integer > SCHEDULER_MAX_THREADS_Z))) {
     diag_error(s->diag, ERROR_BLOCK_SIZE, directive->range, "axis '%s' has extent %lld, and %s has at most %d threads", axis->var->label, (long long)axis->extent->integer,
-               scheduler_bind_name(bind), bind == BIND_THREAD_Z ? 64 : 1024);
+               bind_name(bind), bind == BIND_THREAD_Z ? SCHEDULER_MAX_THREADS_Z : SCHEDULER_MAX_THREADS);
     diag_note(s->diag, (struct range){0}, "split it: split %s by %d -> %so, %si;", axis->var->label, bind == BIND_THREAD_Z ? 64 : 256, axis->var->label, axis->var->label);
     return false;
   }
@@ -97,16 +93,8 @@ static bool bind_axis(struct scheduler *s, const struct ir_directive *directive,
     for (uint32_t k = 0; k < stage->axes.count; k++) {
       struct ir_axis *other = list_at(&stage->axes, struct ir_stage_axis, k)->axis;
       if (other->bind != bind) continue;
-      diag_error(s->diag, ERROR_BIND, directive->range, "axis '%s' and axis '%s' of stage '%s' would both be bound to %s", axis->var->label, other->var->label, stage->label, scheduler_bind_name(bind));
+      diag_error(s->diag, ERROR_BIND, directive->range, "axis '%s' and axis '%s' of stage '%s' would both be bound to %s", axis->var->label, other->var->label, stage->label, bind_name(bind));
       diag_note(s->diag, other->bound_at, "'%s' is bound here", other->var->label);
-      struct text free_places = {0};
-      for (int b = is_thread ? BIND_THREAD_X : BIND_BLOCK_X; b <= (is_thread ? BIND_THREAD_Z : BIND_BLOCK_Z); b++) {
-        bool taken = false;
-        for (uint32_t m = 0; m < stage->axes.count; m++) taken |= (int)list_at(&stage->axes, struct ir_stage_axis, m)->axis->bind == b;
-        if (!taken) text_printf(&free_places, "%s%s", free_places.length ? ", " : "", scheduler_bind_name((enum ir_bind)b));
-      }
-      if (free_places.length) diag_note(s->diag, (struct range){0}, "free in this stage: %s", free_places.data);
-      text_free(&free_places);
       return false;
     }
   }
@@ -136,14 +124,14 @@ bool scheduler_unroll(struct scheduler *s, const struct ir_directive *directive)
       diag_note(s->diag, (struct range){0}, "give a factor: unroll %s by 4; or split it first", axis->var->label);
       return false;
     }
-    if (!directive->factor && axis->extent->integer > MAX_UNROLL) {
+    if (!directive->factor && axis->extent->integer > SCHEDULER_MAX_UNROLL) {
       diag_error(s->diag, ERROR_EXTENT, directive->range, "axis '%s' is unrolled whole and has %lld iterations; at most %d are legal", axis->var->label,
-                 (long long)axis->extent->integer, MAX_UNROLL);
+                 (long long)axis->extent->integer, SCHEDULER_MAX_UNROLL);
       diag_note(s->diag, (struct range){0}, "give a factor: unroll %s by 4; or split it first", axis->var->label);
       return false;
     }
-    if (directive->factor && (!ir_is_const(directive->factor) || directive->factor->integer > MAX_UNROLL)) {
-      diag_error(s->diag, ERROR_EXTENT, directive->range, "an unroll factor is a constant from 1 to %d", MAX_UNROLL);
+    if (directive->factor && (!ir_is_const(directive->factor) || directive->factor->integer > SCHEDULER_MAX_UNROLL)) {
+      diag_error(s->diag, ERROR_EXTENT, directive->range, "an unroll factor is a constant from 1 to %d", SCHEDULER_MAX_UNROLL);
       return false;
     }
     axis->unroll = directive->factor ? (uint32_t)directive->factor->integer : UINT32_MAX;
@@ -160,8 +148,8 @@ bool scheduler_vectorize(struct scheduler *s, const struct ir_directive *directi
     for (uint32_t i = 0; i < axes.count; i++) {
       struct ir_axis *axis = axes.at[i];
       if (!scheduler_is_free(s, axis, range)) return false;
-      if (!ir_is_const(axis->extent) || axis->extent->integer > MAX_VECTOR) {
-        diag_error(s->diag, ERROR_EXTENT, range, "axis '%s' is vectorised and its extent is not a constant of at most %d", axis->var->label, MAX_VECTOR);
+      if (!ir_is_const(axis->extent) || axis->extent->integer > SCHEDULER_MAX_VECTOR) {
+        diag_error(s->diag, ERROR_EXTENT, range, "axis '%s' is vectorised and its extent is not a constant of at most %d", axis->var->label, SCHEDULER_MAX_VECTOR);
         diag_note(s->diag, (struct range){0}, "split it first: split %s by 4 -> %so, %sv;", axis->var->label, axis->var->label, axis->var->label);
         return false;
       }

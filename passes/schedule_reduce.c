@@ -83,7 +83,7 @@ bool scheduler_combine(struct scheduler *s, const struct ir_directive *directive
       bool on_blocks = axis->axis->bind >= BIND_BLOCK_X && axis->axis->bind <= BIND_BLOCK_Z;
       if (!on_blocks) {
         diag_error(s->diag, ERROR_DIRECTIVE, range, "'combine' names a reduction axis bound to blocks, and '%s' is %s%s", axis->axis->var->label,
-                   axis->axis->bind == BIND_SERIAL ? "a loop in each thread" : "bound to ", axis->axis->bind == BIND_SERIAL ? "" : scheduler_bind_name(axis->axis->bind));
+                   axis->axis->bind == BIND_SERIAL ? "a loop in each thread" : "bound to ", axis->axis->bind == BIND_SERIAL ? "" : bind_name(axis->axis->bind));
         return false;
       }
       stage->combine = directive->combine;

@@ -61,6 +61,7 @@ bool scheduler_find_axes(struct scheduler *s, const struct ir_directive *directi
       struct retired *retired = s->retired.at[i];
       if (strcmp(retired->label, label) != 0) continue;
       diag_error(s->diag, ERROR_AXIS_USED, range, "axis '%s' was %s before; name its pieces", label, retired->how);
+      diag_note(s->diag, retired->from, "axis '%s' comes from here", label);
       diag_note(s->diag, retired->where, "%s here", retired->how);
       scheduler_note_legal(s, stage_name);
       return false;
@@ -84,6 +85,7 @@ void scheduler_retire(struct scheduler *s, const struct ir_axis *axis, const cha
   struct retired *retired = arena_new(s->arena, struct retired);
   retired->label = axis->var->label;
   retired->how = how;
+  retired->from = axis->range;
   retired->where = where;
   list_push(s->arena, &s->retired, retired);
   for (uint32_t i = 0; i < s->entry->axes.count; i++)
@@ -93,17 +95,12 @@ void scheduler_retire(struct scheduler *s, const struct ir_axis *axis, const cha
     }
 }
 
-const char *scheduler_bind_name(enum ir_bind bind) {
-  static const char *const names[] = {"serial", "block.x", "block.y", "block.z", "thread.x", "thread.y", "thread.z", "vector"};
-  return names[bind];
-}
-
 // An axis that is bound, unrolled or vectorised is not taken apart.
 bool scheduler_is_free(struct scheduler *s, const struct ir_axis *axis, struct range range) {
   if (axis->bind == BIND_SERIAL && !axis->unroll) return true;
-  diag_error(s->diag, ERROR_AXIS_USED, range, "axis '%s' is already %s%s", axis->var->label, axis->bind == BIND_SERIAL ? "unrolled" : "bound to ",
-             axis->bind == BIND_SERIAL ? "" : scheduler_bind_name(axis->bind));
-  diag_note(s->diag, axis->bound_at, "here");
+  bool is_bound = axis->bind != BIND_SERIAL && axis->bind != BIND_VECTOR;
+  diag_error(s->diag, ERROR_AXIS_USED, range, "axis '%s' is already %s%s", axis->var->label, is_bound ? "bound to " : axis->bind == BIND_VECTOR ? "vectorised" : "unrolled",
+             is_bound ? bind_name(axis->bind) : "");
   return false;
 }
 

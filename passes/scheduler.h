@@ -5,11 +5,14 @@
 
 #include "passes/schedule.h"
 
+// The most iterations of an axis on threads, of one that is unrolled whole, and of a vector.
+enum { SCHEDULER_MAX_THREADS = 1024, SCHEDULER_MAX_THREADS_Z = 64, SCHEDULER_MAX_UNROLL = 1024, SCHEDULER_MAX_VECTOR = 64 };
+
 // An axis that a directive took away.
 struct retired {
   const char *label;
   const char *how;
-  struct range where;
+  struct range from, where; // it came from here; it was taken away here
 };
 
 struct scheduler {
@@ -29,7 +32,6 @@ uint32_t scheduler_place(const struct ir_stage *stage, const struct ir_axis *axi
 // The stage's axis of that name; NULL where it has none.
 struct ir_axis *scheduler_axis_in_stage(const struct ir_stage *stage, const char *label);
 bool scheduler_has(const struct list *list, const void *item);
-const char *scheduler_bind_name(enum ir_bind bind);
 // Appends the axes that a directive names, at its place `which`.
 bool scheduler_find_axes(struct scheduler *s, const struct ir_directive *directive, uint32_t which,
                          struct list *axes);
@@ -44,6 +46,10 @@ void scheduler_put_axis(struct scheduler *s, struct ir_stage *stage, uint32_t pl
                         bool is_reduction);
 // Takes an axis from the entry; later directives that name it are told how it went and where.
 void scheduler_retire(struct scheduler *s, const struct ir_axis *axis, const char *how, struct range where);
+
+// scheduler_note.c: notes behind the error of a directive: where the axes that it names come from, where they were used, and
+// what would be legal.
+void scheduler_note_directive(struct scheduler *s, const struct ir_directive *directive);
 
 // --- Directives, each in the file of its kind
 // -----------------------------------------------------------------------------

@@ -177,3 +177,22 @@ void entry_ask_for_largest(struct ir_entry *entry) {
   }
   if (largest) largest->is_dynamic = true;
 }
+
+const char *bind_name(enum ir_bind bind) {
+  static const char *const names[] = {"serial", "block.x", "block.y", "block.z", "thread.x", "thread.y", "thread.z", "vector"};
+  return names[bind];
+}
+
+void axis_note(struct diag *diag, const struct ir_axis *axis) {
+  diag_note(diag, axis->range, "axis '%s' comes from here", axis->var->label);
+  if (axis->bind == BIND_VECTOR) diag_note(diag, axis->bound_at, "it is vectorised here");
+  else if (axis->bind != BIND_SERIAL) diag_note(diag, axis->bound_at, "it is bound to %s here", bind_name(axis->bind));
+  else if (axis->unroll && axis->bound_at.line) diag_note(diag, axis->bound_at, "it is unrolled here");
+}
+
+void stage_note_reductions(struct diag *diag, const struct ir_stage *stage, bool (*is_there)(enum ir_bind)) {
+  for (uint32_t i = 0; i < stage->axes.count; i++) {
+    const struct ir_stage_axis *used = stage->axes.at[i];
+    if (used->is_reduction && is_there(used->axis->bind)) axis_note(diag, used->axis);
+  }
+}

@@ -21,6 +21,12 @@ struct ir_expr *extent_inner(struct ir_expr *extent);
 
 // An index expression over sizes, computed in 64 bits.
 struct ir_expr *extent_wide(struct arena *arena, struct ir_expr *e);
+// "thread.x"
+const char *bind_name(enum ir_bind bind);
+// Notes behind an error: where the axis comes from, and where it is bound or unrolled.
+void axis_note(struct diag *diag, const struct ir_axis *axis);
+// The same of the stage's reduction axes that are bound to threads, or to blocks.
+void stage_note_reductions(struct diag *diag, const struct ir_stage *stage, bool (*is_there)(enum ir_bind));
 static inline bool bind_is_thread(enum ir_bind bind) { return bind >= BIND_THREAD_X && bind <= BIND_THREAD_Z; }
 static inline bool bind_is_block(enum ir_bind bind) { return bind >= BIND_BLOCK_X && bind <= BIND_BLOCK_Z; }
 // The stage's axis that is bound there; NULL: none.
