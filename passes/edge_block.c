@@ -71,7 +71,7 @@ static struct ir_expr *upper(struct blocks *b, struct ir_expr *e) {
     struct ir_expr *end = upper(b, stmt->hi);
     return end ? ir_binary(arena, OP_SUB, end, ir_int(arena, end->type, 1)) : NULL;
   }
-  case OP_ADD: case OP_MIN: {
+  case OP_ADD: case OP_MIN: case OP_MAX: {
     struct ir_expr *z = upper(b, y);
     return x && z ? ir_binary(arena, e->op, x, z) : NULL;
   }
