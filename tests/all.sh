@@ -85,7 +85,7 @@ units() {
   folder=$root/build
   [ "$1" = release ] || folder=$root/build/$1
   log=$logs/ctest-$1.txt
-  LSAN_OPTIONS="suppressions=$root/tests/fake/lsan.supp:print_suppressions=0" \
+  ASAN_OPTIONS="malloc_context_size=2${ASAN_OPTIONS:+:$ASAN_OPTIONS}" LSAN_OPTIONS="suppressions=$root/tests/fake/lsan.supp:print_suppressions=0" \
     ctest --test-dir "$folder" -LE golden -E "$slow" --no-tests=error -j "$jobs" --verbose >"$log" 2>&1
   status=$?
   grep -E '^ *[0-9]+/[0-9]+ Test|^[0-9]+: |^No tests' "$log" |
