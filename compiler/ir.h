@@ -242,7 +242,7 @@ struct ir_stage {
 
 enum ir_directive_kind { DIRECTIVE_SPLIT_BY, DIRECTIVE_SPLIT_INTO, DIRECTIVE_FUSE, DIRECTIVE_REORDER, DIRECTIVE_BIND,
                          DIRECTIVE_UNROLL, DIRECTIVE_VECTORIZE, DIRECTIVE_ALLREDUCE, DIRECTIVE_JOIN,
-                         DIRECTIVE_REGISTERS, // names[0]: a tensor; axes[0]: where it is kept
+                         DIRECTIVE_REGISTERS, // names[0]: a tensor; axes[0]: where it is kept; numbers[0], if any: of how many steps of the outermost loop
                          DIRECTIVE_COMBINE,
                          DIRECTIVE_CACHE,     // names[0]: a tensor
                          DIRECTIVE_BLOCKS,    // factor: how many

@@ -310,7 +310,7 @@ static bool check_directive(struct checker *c, const struct ast_directive *sourc
     directive = add_directive(c, DIRECTIVE_REGISTERS, source);
     add_axis(c, directive, source->at.stage.text, source->at.axis.text, source->at.range);
     list_push(c->arena, &directive->names, (void *)symbol->mem->name);
-    return true;
+    return !source->depth || add_number(c, directive, source->depth, 0);
   }
   case AST_CACHE: {
     const struct ast_name *name = source->names.at[0];

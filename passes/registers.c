@@ -6,14 +6,18 @@
 //
 // The stages must run over the same pieces: axes of the same names, extents and bindings inside the axis where the tensor is kept, so that the
 // element that a thread reads in one stage is the one that it read in the other. Serial axes among them become the array's dimensions
-// and loops that are unrolled whole, under a guard where only a bound of their extent is known.
+// and loops that are unrolled whole, under a guard where only a bound of their extent is known. With `depth 2` the array has the first two steps of the
+// outermost of these loops alone. The others are in shared memory, where each thread has words of its own:
+//
+//   stage X: store X_rest[jo, jt, jv] = load(X, i, j)      at step jo + 2
+//   stage peak: operand select(jo < 2, load(X_kept, min(jo, 1), jv), load(X_rest, max(jo - 2, 0), jt, jv))
 #include <string.h>
 
 #include "passes/schedule.h"
 #include "passes/stage.h"
 #include "passes/stage_load.h"
 
-enum { MAX_BOUND = 256, MAX_KEPT = 1024 };
+enum { MAX_BOUND = 256, MAX_KEPT = 1024, STATIC_LIMIT = 49152 };
 
 struct keeper {
   struct pass_context *context;
@@ -22,8 +26,10 @@ struct keeper {
   struct ir_entry *entry;
   const struct ir_directive *directive;
   struct ir_mem *tensor, *kept;
+  struct ir_mem *rest; // in shared memory; NULL: all are kept in registers
   struct ir_axis *at;
   struct list lets; // struct ir_stmt: those of the first stage that its element depends on, in order
+  int64_t depth;    // steps of the outermost loop that are kept; 0: all
 };
 
 // The size that an extent depends on, and the constants that it may be compared with.
@@ -153,15 +159,66 @@ static struct list serial_axes(struct keeper *k, const struct list *axes) {
   return serial;
 }
 
-static struct ir_expr *load_kept(struct keeper *k, const struct list *axes) {
+// The axis of which only the first k->depth steps are kept: the outermost loop; NULL: there is none.
+static struct ir_axis *partial_axis(const struct keeper *k, const struct list *serial) {
+  for (uint32_t i = 0; i < serial->count && k->depth; i++)
+    if (list_at(serial, struct ir_axis, i)->bind == BIND_SERIAL) return serial->at[i];
+  return NULL;
+}
+
+static int64_t kept_extent(const struct keeper *k, const struct list *serial, const struct ir_axis *axis) {
+  int64_t extent = axis->extent->integer > 0 ? axis->extent->integer : 1;
+  return axis == partial_axis(k, serial) && k->depth < extent ? k->depth : extent;
+}
+
+// The axes of a stage that are on threads, x last.
+static struct list thread_axes(struct keeper *k, const struct ir_stage *stage) {
+  struct list found = {0};
+  for (int bind = BIND_THREAD_Z; bind >= BIND_THREAD_X; bind--)
+    for (uint32_t i = 0; i < stage->axes.count; i++) {
+      struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, i)->axis;
+      if (axis->bind == (enum ir_bind)bind) list_push(k->arena, &found, axis);
+    }
+  return found;
+}
+
+// Where in the rest a stage finds its element: `step` of what is not kept, other loops, threads, vectors.
+static struct list rest_indices(struct keeper *k, const struct ir_stage *stage, const struct list *serial, struct ir_expr *step) {
+  const struct ir_axis *partial = partial_axis(k, serial);
+  struct list indices = {0}, threads = thread_axes(k, stage);
+  list_push(k->arena, &indices, step);
+  for (uint32_t i = 0; i < serial->count; i++) {
+    const struct ir_axis *axis = serial->at[i];
+    if (axis != partial && axis->bind == BIND_SERIAL) list_push(k->arena, &indices, ir_ref(k->arena, axis->var));
+  }
+  for (uint32_t i = 0; i < threads.count; i++) list_push(k->arena, &indices, ir_ref(k->arena, list_at(&threads, struct ir_axis, i)->var));
+  for (uint32_t i = 0; i < serial->count; i++) {
+    const struct ir_axis *axis = serial->at[i];
+    if (axis->bind == BIND_VECTOR) list_push(k->arena, &indices, ir_ref(k->arena, axis->var));
+  }
+  return indices;
+}
+
+// What the stage reads instead of the tensor.
+static struct ir_expr *load_kept(struct keeper *k, const struct ir_stage *stage, const struct list *serial) {
   struct list indices = {0};
-  for (uint32_t i = 0; i < axes->count; i++) list_push(k->arena, &indices, ir_ref(k->arena, list_at(axes, struct ir_axis, i)->var));
-  return ir_load(k->arena, k->kept, &indices);
+  const struct ir_axis *partial = k->rest ? partial_axis(k, serial) : NULL;
+  for (uint32_t i = 0; i < serial->count; i++) {
+    const struct ir_axis *axis = serial->at[i];
+    struct ir_expr *index = ir_ref(k->arena, axis->var);
+    if (axis == partial) index = ir_binary(k->arena, OP_MIN, index, ir_int(k->arena, TYPE_INDEX, k->depth - 1));
+    list_push(k->arena, &indices, index);
+  }
+  struct ir_expr *kept = ir_load(k->arena, k->kept, &indices);
+  if (!partial) return kept;
+  struct ir_expr *depth = ir_int(k->arena, TYPE_INDEX, k->depth), *step = ir_ref(k->arena, partial->var);
+  struct list rest = rest_indices(k, stage, serial, ir_binary(k->arena, OP_MAX, ir_binary(k->arena, OP_SUB, step, depth), ir_int(k->arena, TYPE_INDEX, 0)));
+  return ir_select(k->arena, ir_binary(k->arena, OP_LT, step, depth), kept, ir_load(k->arena, k->rest, &rest));
 }
 
 static void use_kept(struct keeper *k, struct ir_stage *stage) {
   struct list own = own_axes(k, stage), serial = serial_axes(k, &own);
-  struct load_replacement replace = {k->tensor, load_kept(k, &serial)};
+  struct load_replacement replace = {k->tensor, load_kept(k, stage, &serial)};
   load_replace_list(k->arena, &stage->operands, &replace);
   load_replace_list(k->arena, &stage->guards, &replace);
   ir_rewrite_block(k->arena, &stage->lets, load_replace, &replace);
@@ -171,6 +228,8 @@ static void use_kept(struct keeper *k, struct ir_stage *stage) {
 // Constant extents for the array's dimensions, and loops that are unrolled whole.
 static bool bound_axes(struct keeper *k, const struct ir_stage *stage, const struct list *serial) {
   int64_t elements = 1;
+  if (k->directive->numbers.count && !k->depth) return refuse(k, stage, "with depth 0 no step would be");
+  if (k->depth && !partial_axis(k, serial)) return refuse(k, stage, "a thread has no loop over it of which it could keep some steps");
   for (uint32_t i = 0; i < serial->count; i++) {
     struct ir_axis *axis = serial->at[i];
     if (!ir_is_const(axis->extent) && !schedule_bound_extent(k->context, k->entry, axis))
@@ -196,7 +255,7 @@ static void make_array(struct keeper *k, const struct list *serial) {
   int64_t row = 1;
   for (uint32_t i = serial->count; i-- > 0;) {
     const struct ir_axis *axis = serial->at[i];
-    int64_t extent = axis->extent->integer > 0 ? axis->extent->integer : 1;
+    int64_t extent = kept_extent(k, serial, axis);
     list_insert(k->arena, &mem->dims, 0, ir_int(k->arena, TYPE_I64, extent));
     list_insert(k->arena, &mem->strides, 0, ir_int(k->arena, TYPE_I64, row));
     row *= extent;
@@ -205,13 +264,61 @@ static void make_array(struct keeper *k, const struct list *serial) {
   k->kept = mem;
 }
 
-// The stage that fills the array: the first reader's axes (serial ones of its own), derived axes and guards.
-static struct ir_stage *make_stage(struct keeper *k, const struct ir_stage *first, struct ir_expr *load) {
+static void add_dimension(struct keeper *k, struct ir_mem *mem, int64_t extent, int64_t *row) {
+  list_insert(k->arena, &mem->dims, 0, ir_int(k->arena, TYPE_I64, extent));
+  list_insert(k->arena, &mem->strides, 0, ir_int(k->arena, TYPE_I64, *row));
+  *row = extent > 0 && *row <= MAX_KEPT * MAX_KEPT ? *row * extent : *row;
+}
+
+// What registers do not hold, in shared memory: an element for each step, thread and element of a vector.
+static bool make_rest(struct keeper *k, const struct ir_stage *first, const struct list *serial) {
+  const struct ir_axis *partial = partial_axis(k, serial);
+  if (!partial || partial->extent->integer <= k->depth) return true;
+  struct ir_mem *mem = arena_new(k->arena, struct ir_mem);
+  struct list threads = thread_axes(k, first);
+  int64_t row = 1, most = k->context->options->target ? k->context->options->target->shared_limit : STATIC_LIMIT;
+  mem->label = arena_printf(k->arena, "%s_rest", k->tensor->label);
+  mem->name = ir_fresh_name(k->kernel, mem->label);
+  mem->space = SPACE_SHARED;
+  mem->type = k->tensor->type;
+  mem->alignment = 16;
+  mem->range = k->directive->range;
+  for (uint32_t i = serial->count; i-- > 0;) {
+    const struct ir_axis *axis = serial->at[i];
+    if (axis->bind == BIND_VECTOR) add_dimension(k, mem, axis->extent->integer, &row);
+  }
+  for (uint32_t i = threads.count; i-- > 0;) {
+    const struct ir_axis *axis = threads.at[i];
+    if (!ir_is_const(axis->extent)) return refuse(k, first, arena_printf(k->arena, "axis '%s' on threads has no constant extent", axis->var->label));
+    add_dimension(k, mem, axis->extent->integer, &row);
+  }
+  for (uint32_t i = serial->count; i-- > 0;) {
+    const struct ir_axis *axis = serial->at[i];
+    if (axis != partial && axis->bind == BIND_SERIAL) add_dimension(k, mem, axis->extent->integer > 0 ? axis->extent->integer : 1, &row);
+  }
+  add_dimension(k, mem, partial->extent->integer - k->depth, &row);
+  list_push(k->arena, &k->entry->memory, mem);
+  if (entry_shared_bytes(k->entry, false) > STATIC_LIMIT) entry_ask_for_largest(k->entry);
+  int64_t declared = entry_shared_bytes(k->entry, false), total = entry_shared_bytes(k->entry, true);
+  if (declared > STATIC_LIMIT) total = declared, most = STATIC_LIMIT;
+  if (total > most) {
+    diag_error(k->context->diag, ERROR_SHARED_LIMIT, k->directive->range, "with what registers do not hold of '%s' a block takes %lld bytes of shared memory; at most %lld are legal",
+               k->tensor->label, (long long)total, (long long)most);
+    return false;
+  }
+  k->rest = mem;
+  return true;
+}
+
+// The stage that fills the array, or the rest: the first reader's axes (serial ones of its own), derived axes and guards.
+static struct ir_stage *make_stage(struct keeper *k, const struct ir_stage *first, struct ir_expr *load, bool is_rest) {
   struct ir_stage *stage = arena_new(k->arena, struct ir_stage);
   stage->kind = STAGE_STORE;
   stage->label = k->tensor->label;
   stage->range = k->directive->range;
-  struct list pieces = own_axes(k, first), serial = {0};
+  struct list pieces = own_axes(k, first), all = serial_axes(k, &pieces), serial = {0};
+  const struct ir_axis *partial = partial_axis(k, &all);
+  struct ir_axis *moved = NULL;
   for (uint32_t i = 0; i < first->axes.count; i++) {
     struct ir_stage_axis *source = first->axes.at[i], *used = arena_new(k->arena, struct ir_stage_axis);
     *used = *source;
@@ -224,6 +331,11 @@ static struct ir_stage *make_stage(struct keeper *k, const struct ir_stage *firs
       axis->var = ir_new_var(k->kernel, VAR_AXIS, TYPE_INDEX, source->axis->var->label);
       axis->var->range = source->axis->var->range;
       source->axis->var->subst = ir_ref(k->arena, axis->var);
+      if (source->axis == partial) {
+        axis->extent = ir_int(k->arena, TYPE_INDEX, is_rest ? partial->extent->integer - k->depth : kept_extent(k, &all, partial));
+        if (is_rest) source->axis->var->subst = ir_binary(k->arena, OP_ADD, source->axis->var->subst, ir_int(k->arena, TYPE_INDEX, k->depth));
+        moved = axis;
+      }
       list_push(k->arena, &k->entry->axes, axis);
       used->axis = axis;
       if (axis->bind == BIND_SERIAL || axis->bind == BIND_VECTOR) list_push(k->arena, &serial, axis);
@@ -249,8 +361,9 @@ static struct ir_stage *make_stage(struct keeper *k, const struct ir_stage *firs
     let->var->subst = ir_ref(k->arena, var);
     list_push(k->arena, &renamed, let->var);
   }
-  stage->mem = k->kept;
-  for (uint32_t i = 0; i < serial.count; i++) list_push(k->arena, &stage->indices, ir_ref(k->arena, list_at(&serial, struct ir_axis, i)->var));
+  stage->mem = is_rest ? k->rest : k->kept;
+  if (is_rest) stage->indices = rest_indices(k, stage, &serial, ir_ref(k->arena, moved->var));
+  for (uint32_t i = 0; !is_rest && i < serial.count; i++) list_push(k->arena, &stage->indices, ir_ref(k->arena, list_at(&serial, struct ir_axis, i)->var));
   stage->value = ir_substitute(k->arena, load);
   for (uint32_t i = 0; i < pieces.count; i++) list_at(&pieces, struct ir_axis, i)->var->subst = NULL;
   for (uint32_t i = 0; i < renamed.count; i++) list_at(&renamed, struct ir_var, i)->subst = NULL;
@@ -298,6 +411,7 @@ bool schedule_registers(struct pass_context *context, struct ir_kernel *kernel, 
   struct keeper k = {.context = context, .arena = context->arena, .kernel = kernel, .entry = entry, .directive = directive};
   for (uint32_t i = 0; i < kernel->tensors.count; i++)
     if (strcmp(list_at(&kernel->tensors, struct ir_mem, i)->name, directive->names.at[0]) == 0) k.tensor = kernel->tensors.at[i];
+  if (directive->numbers.count) k.depth = (int64_t)(uintptr_t)directive->numbers.at[0];
   if (k.tensor) k.at = find_at(&k);
   if (!k.tensor || !k.at) {
     diag_error(context->diag, ERROR_UNKNOWN_AXIS, *list_at(&directive->axis_places, struct range, 0), "no axis is named '%s'", (const char *)directive->axes.at[0]);
@@ -339,8 +453,11 @@ bool schedule_registers(struct pass_context *context, struct ir_kernel *kernel, 
   }
   if (!find_lets(&k, first, load)) return false;
   struct list serial = serial_axes(&k, &pieces);
+  const struct ir_axis *partial = partial_axis(&k, &serial);
+  if (partial && partial->extent->integer == k.depth + 1 && k.depth > 1) k.depth--; // the last step may be one of few threads: all have words of the one before
   make_array(&k, &serial);
-  struct ir_stage *fill = make_stage(&k, first, load);
+  if (!make_rest(&k, first, &serial)) return false;
+  struct ir_stage *fill = make_stage(&k, first, load, false), *rest = k.rest ? make_stage(&k, first, load, true) : NULL;
   for (uint32_t n = first_place; n < entry->stages.count; n++) {
     struct ir_stage *stage = entry->stages.at[n];
     struct stage_load find = stage_find_load(stage, k.tensor);
@@ -348,6 +465,7 @@ bool schedule_registers(struct pass_context *context, struct ir_kernel *kernel, 
     for (uint32_t i = 0; i < stage->axes.count; i++) is_inside |= list_at(&stage->axes, struct ir_stage_axis, i)->axis == k.at;
     if (find.load && is_inside) use_kept(&k, stage);
   }
+  if (rest) schedule_insert_fill(k.arena, entry, rest, first_place);
   schedule_insert_fill(k.arena, entry, fill, first_place);
   return true;
 }

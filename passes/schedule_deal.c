@@ -89,6 +89,13 @@ static bool distribute(struct scheduler *s, struct ir_stage *stage, struct list 
   return true;
 }
 
+// Whether each thread along the axis has elements of its own in the copy.
+static bool is_of_threads(struct scheduler *s, const struct ir_stage *stage, const struct ir_axis *axis) {
+  for (uint32_t i = 0; i < stage->indices.count; i++)
+    if (ir_mentions(stage_in_leaves(s->arena, stage, stage->indices.at[i]), axis->var)) return true;
+  return false;
+}
+
 // A copy is filled once, by threads of one block that share no axis on threads with its readers.
 bool scheduler_deal_copies(struct scheduler *s) {
   for (uint32_t n = 0; n < s->entry->stages.count; n++) {
@@ -105,7 +112,7 @@ bool scheduler_deal_copies(struct scheduler *s) {
         diag_note(s->diag, (struct range){0}, "legal here: bind %s -> thread.x|y|z, or a loop", axis->var->label);
         return false;
       }
-      if (!is_own && bind_is_thread(axis->bind)) {
+      if (!is_own && bind_is_thread(axis->bind) && !is_of_threads(s, stage, axis)) {
         diag_error(s->diag, ERROR_BIND, axis->bound_at, "axis '%s' is around the copy '%s', which the block shares, and bound to %s", axis->var->label, stage->label, bind_name(axis->bind));
         diag_note(s->diag, stage->range, "the copy is made here");
         axis_note(s->diag, axis);

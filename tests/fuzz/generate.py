@@ -561,7 +561,7 @@ class Case:
                 threads.remove("x")
                 self.thread_count *= width
                 if self.shared and self.chance(0.7):
-                    put(f"stage {r.choice(self.shared)} at {outer[0][0]} in registers;")
+                    put(f"stage {r.choice(self.shared)} at {outer[0][0]} in registers{self.kept_depth()};")
                     s.when = s.when or "m <= 512"
                     s.name = s.name or "kept"
                 axes.remove(j)
@@ -584,6 +584,10 @@ class Case:
             axes.pop(0)
         for _ in range(r.choice([0, 1, 2, 3, 4, 6, 8])):
             self.directive(axes, blocks, put)
+
+    def kept_depth(self):
+        """Of how many steps registers hold what they keep; shared memory has the others."""
+        return f" depth {self.more.choice([1, 1, 2, 3, 7])}" if self.more.random() < 0.3 else ""
 
     def tile_through_shared(self, axes, blocks, put):
         """Tiles of two parallel axes, copied to shared memory, with the copy's axes and the output's scheduled on their own."""
@@ -711,7 +715,7 @@ class Case:
             if bound:
                 put(f"allreduce {', '.join(r.sample(bound, r.randrange(1, len(bound) + 1)))} by {r.choice(['shuffle', 'tree', 'auto', 'auto'])};")
         elif action == "registers" and self.used_tensors(False) and self.chance(0.3):
-            put(f"stage {r.choice(self.used_tensors(False))} at {r.choice(axes).name} in registers;")
+            put(f"stage {r.choice(self.used_tensors(False))} at {r.choice(axes).name} in registers{self.kept_depth()};")
         elif action in ("shared", "async") and self.used_tensors(False):
             swizzle = r.choice(["", "", " pad 1", f" pad 3 along {r.choice(axes).name}", " swizzle 2,0,3", " swizzle 5,0,5"])
             asynchronous = " by cp_async" if "async" in self.features and self.more.random() < 0.5 else ""
