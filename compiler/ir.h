@@ -237,6 +237,7 @@ struct ir_stage {
   bool is_atomic;        // STAGE_STORE: mem[indices] is changed by `value`
   enum ir_atomic atomic;
   bool is_async;         // STAGE_STORE: the load that is its value goes to shared memory by asynchronous copies
+  uint32_t depth;        // STAGE_STORE: above 1, so many iterations of a loop have a place in the copy, by the remainder that is its first index: all but one are filled ahead
   uint32_t block_axes; // STAGE_ARRIVE: bit 0 x, 1 y, 2 z
 };
 
@@ -250,8 +251,8 @@ enum ir_directive_kind { DIRECTIVE_SPLIT_BY, DIRECTIVE_SPLIT_INTO, DIRECTIVE_FUS
                          // along which a unit lies; numbers: enum ir_shared_number
                          DIRECTIVE_SHARED,
                          DIRECTIVE_COUNT };
-// ASYNC: 1 where copies are asynchronous.
-enum ir_shared_number { SHARED_UNIT, SHARED_PAD, SHARED_BITS, SHARED_BASE, SHARED_SHIFT, SHARED_ASYNC, SHARED_PHASE, SHARED_NUMBERS };
+// ASYNC: 1 where copies are asynchronous. DEPTH: so many iterations of a loop have a copy at once.
+enum ir_shared_number { SHARED_UNIT, SHARED_PAD, SHARED_BITS, SHARED_BASE, SHARED_SHIFT, SHARED_ASYNC, SHARED_PHASE, SHARED_DEPTH, SHARED_NUMBERS };
 // A directive that pass `schedule` has yet to apply; factors are resolved to index expressions over sizes.
 struct ir_directive {
   enum ir_directive_kind kind;

@@ -423,6 +423,7 @@ static void print_stage(struct printer *p, const struct ir_stage *stage) {
       text_puts(p->out, " by ");
       print_expr(p, stage->value);
     } else {
+      if (stage->depth > 1) text_printf(p->out, "depth %u ", stage->depth);
       if (stage->is_async) text_puts(p->out, "async ");
       print_store(p, stage->mem, &stage->indices, false, stage->value);
     }

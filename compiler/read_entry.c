@@ -216,7 +216,8 @@ static void read_stage_item(struct reader *r, struct ir_stage *stage) {
     read_exprs(r, '[', ']', &stage->indices);
     read_expect_word(r, "by");
     stage->value = read_expr(r);
-  } else if (stage->kind == STAGE_STORE && (read_at_word(r, "async") || read_at_word(r, "store"))) {
+  } else if (stage->kind == STAGE_STORE && (read_at_word(r, "depth") || read_at_word(r, "async") || read_at_word(r, "store"))) {
+    if (read_accept_word(r, "depth")) stage->depth = read_uint(r, "how many iterations have a place in a copy");
     stage->is_async = read_accept_word(r, "async");
     read_expect_word(r, "store");
     if (stage->mem) read_fail(r, r->scan.token.range, "a stage has one store");

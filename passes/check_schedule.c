@@ -235,7 +235,7 @@ static bool add_number(struct checker *c, struct ir_directive *directive, const 
 }
 
 static bool check_stage_shared(struct checker *c, const struct ast_directive *source, struct ir_mem *tensor) {
-  if (source->depth) return unsupported(c, source, "depth");
+  enum { MOST_DEPTH = 8 }; // a proof goes through as many iterations
   bool is_async = source->by.text && strcmp(source->by.text, "cp_async") == 0;
   if (source->by.text && !is_async && strcmp(source->by.text, "copy") != 0) return unsupported(c, source, arena_printf(c->arena, "by %s", source->by.text));
   struct ir_directive *directive = add_directive(c, DIRECTIVE_SHARED, source);
@@ -248,7 +248,11 @@ static bool check_stage_shared(struct checker *c, const struct ast_directive *so
   bool good = add_number(c, directive, source->unit, 1) && add_number(c, directive, source->pad, 0);
   for (uint32_t i = 0; i < 3; i++)
     good = good && add_number(c, directive, i < source->swizzle.count ? list_at(&source->swizzle, struct ast_expr, i) : NULL, 0);
-  return good && add_number(c, directive, NULL, is_async) && add_number(c, directive, source->phase, 0);
+  good = good && add_number(c, directive, NULL, is_async) && add_number(c, directive, source->phase, 0) && add_number(c, directive, source->depth, 1);
+  uintptr_t depth = good ? (uintptr_t)directive->numbers.at[SHARED_DEPTH] : 1;
+  if (depth >= 1 && depth <= MOST_DEPTH) return good;
+  diag_error(c->diag, ERROR_DIRECTIVE, source->depth->range, "a copy has places for 1 to %d iterations, not for %u", MOST_DEPTH, (unsigned)depth);
+  return false;
 }
 
 static bool check_directive(struct checker *c, const struct ast_directive *source) {

@@ -102,6 +102,27 @@ static bool check_init(struct pass_context *context, const struct ir_stage *fill
   return true;
 }
 
+// Iterations of the loop that has several places in the copy are filled ahead: it stands around all that reads them, as an axis of its own.
+static bool check_depth(struct pass_context *context, const struct ir_stage *fill, uint32_t loops) {
+  if (fill->depth < 2) return true;
+  const struct ir_expr *place = fill->indices.at[0], *counter = place->op == OP_MOD ? place->args[0] : NULL;
+  uint32_t loop = 0;
+  for (uint32_t i = 0; i < fill->axes.count && counter && counter->op == OP_VAR; i++) {
+    const struct ir_axis *axis = list_at(&fill->axes, struct ir_stage_axis, i)->axis;
+    bool is_loop = axis->bind == BIND_SERIAL || axis->bind == BIND_VECTOR;
+    if (axis->var == counter->var && axis->bind == BIND_SERIAL && loop + 1 == loops) return true;
+    if (axis->var == counter->var && !is_loop) {
+      diag_error(context->diag, ERROR_DIRECTIVE, fill->range, "the copy of '%s' has places for %u iterations of a loop, and axis '%s' is bound", fill->label, fill->depth, axis->var->label);
+      diag_note(context->diag, (struct range){0}, "split it, and leave the inner piece a loop: split %s into sms * 4 -> blocks, turns", axis->var->label);
+      return false;
+    }
+    loop += is_loop;
+  }
+  diag_error(context->diag, ERROR_DIRECTIVE, fill->range, "the copy of '%s' has places for %u iterations of a loop, which is not the innermost one around all that reads it", fill->label, fill->depth);
+  diag_note(context->diag, (struct range){0}, "write this directive behind the ones that change its axes");
+  return false;
+}
+
 static bool check_fill(struct pass_context *context, const struct ir_entry *entry, uint32_t place) {
   const struct ir_stage *fill = entry->stages.at[place];
   if (!check_async(context, fill)) return false;
@@ -114,6 +135,7 @@ static bool check_fill(struct pass_context *context, const struct ir_entry *entr
     uint32_t common = shared_loops(fill, entry->stages.at[n]);
     if (common < loops) loops = common;
   }
+  if (!check_depth(context, fill, loops)) return false;
   for (uint32_t i = 0, loop = 0; i < fill->axes.count; i++) {
     const struct ir_axis *axis = list_at(&fill->axes, struct ir_stage_axis, i)->axis;
     bool is_loop = axis->bind == BIND_SERIAL || axis->bind == BIND_VECTOR;

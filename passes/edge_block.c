@@ -23,7 +23,7 @@ struct blocks {
   uint32_t outside;    // the first so many are in front of the place where the program is doubled
   struct list guards;  // struct ir_stmt, IF: those that the condition makes needless
   struct list shorter; // struct ir_stmt, IF, and struct ir_expr in turn: what is left of its condition
-  struct list limits;  // const struct ir_expr, v < number: of the guards around
+  struct list limits;  // const struct ir_expr, of the guards around: v < number, or e > v where e is the same in all threads of a block
   struct ir_expr *all; // the condition
 };
 
@@ -46,11 +46,11 @@ static bool is_uniform(const struct blocks *b, const struct ir_expr *e) {
 }
 
 // What e is below by a guard around it, by name or by what the name stands for; NULL: nothing.
-static const struct ir_expr *limit_of(const struct blocks *b, const struct ir_expr *e) {
+static struct ir_expr *limit_of(const struct blocks *b, const struct ir_expr *e) {
   for (uint32_t i = b->limits.count; i-- > 0;) {
-    const struct ir_expr *limit = b->limits.at[i], *var = limit->args[0];
+    const struct ir_expr *limit = b->limits.at[i], *var = limit->args[limit->op == OP_GT];
     const struct ir_stmt *stmt = definition(b, var->var);
-    if ((e->op == OP_VAR && e->var == var->var) || (stmt && stmt->kind == IR_LET && ir_equal(stmt->value, e))) return limit->args[1];
+    if ((e->op == OP_VAR && e->var == var->var) || (stmt && stmt->kind == IR_LET && ir_equal(stmt->value, e))) return limit->args[limit->op == OP_LT];
   }
   return NULL;
 }
@@ -58,8 +58,8 @@ static const struct ir_expr *limit_of(const struct blocks *b, const struct ir_ex
 // The largest value of e in a block, or a bound of it; NULL: not known.
 static struct ir_expr *upper(struct blocks *b, struct ir_expr *e) {
   struct arena *arena = b->arena;
-  const struct ir_expr *limit = limit_of(b, e);
-  if (limit) return ir_int(arena, e->type, limit->integer - 1);
+  struct ir_expr *limit = limit_of(b, e);
+  if (limit) return ir_binary(arena, OP_SUB, limit, ir_int(arena, e->type, 1));
   if (is_uniform(b, e)) return e;
   struct ir_expr *x = e->count ? upper(b, e->args[0]) : NULL, *y = e->count > 1 ? e->args[1] : NULL;
   switch ((int)e->op) {
@@ -135,7 +135,9 @@ static bool is_implied_by_all(const struct blocks *b, const struct ir_expr *cond
 // Adds the limits of variables that the condition sets.
 static void add_limits(struct blocks *b, struct ir_expr *c) {
   for (; c->op == OP_AND; c = c->args[0]) add_limits(b, c->args[1]);
-  if (c->op == OP_LT && c->args[0]->op == OP_VAR && c->args[0]->type == TYPE_INDEX && ir_is_const(c->args[1])) list_push(b->arena, &b->limits, c);
+  bool is_less = c->op == OP_LT && c->args[0]->op == OP_VAR && c->args[0]->type == TYPE_INDEX && ir_is_const(c->args[1]);
+  bool is_greater = c->op == OP_GT && c->args[1]->op == OP_VAR && c->args[1]->type == TYPE_INDEX && is_uniform(b, c->args[0]); // of pass nest: what is filled ahead
+  if (is_less || is_greater) list_push(b->arena, &b->limits, c);
 }
 
 // Looks for guards in what the statement holds: of a variable that it tests there are fewer values there.

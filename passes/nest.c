@@ -243,6 +243,102 @@ static bool has_collective(const struct list *works, uint32_t from, uint32_t to,
   return false;
 }
 
+// Copies that have a place for each of several iterations of the axis: fills of these are made ahead.
+static bool is_filled_ahead(const struct work *w, const struct ir_axis *axis) {
+  const struct ir_stage *stage = w->stage;
+  if (!is_copy(stage) || stage->depth < 2) return false;
+  const struct ir_expr *place = stage->indices.at[0];
+  return place->op == OP_MOD && place->args[0]->op == OP_VAR && place->args[0]->var == axis->var;
+}
+
+// What a fill does for the iteration `at`, where there is one; *block is for the iteration `counter`.
+static void emit_ahead(struct nest *n, const struct list *block, struct ir_var *counter, struct ir_expr *at, struct ir_expr *is_there, struct range range, struct list *out) {
+  if (ir_const_is(is_there, 0)) return;
+  if (!ir_const_is(is_there, 1)) {
+    struct ir_stmt *test = ir_stmt(n->arena, IR_IF, range);
+    test->value = is_there;
+    list_push(n->arena, out, test);
+    out = &test->body;
+  }
+  if (!ir_is_const(at)) {
+    struct ir_var *next = nest_new_let(n, counter->label, TYPE_INDEX);
+    nest_emit_let(n, out, next, at, range);
+    at = ir_ref(n->arena, next);
+  }
+  counter->subst = at;
+  struct list made = ir_clone_block(n->kernel, block);
+  counter->subst = NULL;
+  list_append(n->arena, out, &made);
+}
+
+static void emit_mark(struct nest *n, enum ir_stmt_kind kind, uint32_t count, struct range range, struct list *out) {
+  struct ir_stmt *mark = ir_stmt(n->arena, kind, range);
+  mark->count = count;
+  list_push(n->arena, out, mark);
+}
+
+// The body of a loop, in which the works that is_filled_ahead finds fill places of later iterations, and what stands in front of it in `out`:
+//
+//   fill 0; commit; fill 1; commit              depth 3: two iterations ahead
+//   for x in 0 .. n {
+//     wait for all but one; barrier
+//     if x < n - 2 { fill x + 2 }; commit
+//     what reads place x % 3
+//   }
+//
+// The barrier stands between the last reading of a place, an iteration earlier, and what fills it again.
+static void emit_pipeline(struct nest *n, const struct list *run, uint32_t depth, const struct ir_axis *axis, struct ir_stmt *loop, struct list *out) {
+  struct list rest = {0}, fills = {0};
+  uint32_t most = 0, least = UINT32_MAX;
+  for (uint32_t i = 0; i < run->count; i++) {
+    struct work *w = run->at[i];
+    bool is_ahead = is_filled_ahead(w, axis);
+    list_push(n->arena, is_ahead ? &fills : &rest, w);
+    if (is_ahead && w->stage->depth > most) most = w->stage->depth;
+    if (is_ahead && w->stage->is_async && w->stage->depth < least) least = w->stage->depth;
+  }
+  struct ir_expr *first = axis->var->subst;
+  struct range range = list_at(&fills, struct work, 0)->stage->range;
+  struct list *blocks = arena_array(n->arena, struct list, fills.count);
+  struct ir_var **counters = arena_array(n->arena, struct ir_var *, fills.count);
+  for (uint32_t i = 0; i < fills.count; i++) {
+    struct list one = {0};
+    list_push(n->arena, &one, fills.at[i]);
+    counters[i] = nest_new_let(n, axis->var->label, TYPE_INDEX);
+    axis->var->subst = ir_ref(n->arena, counters[i]);
+    emit_works(n, &one, depth + 1, &blocks[i]);
+  }
+  axis->var->subst = first;
+  bool comes_again = depth > 0 || n->entry->is_general; // then all that it read has been read, and all that it copied has landed
+  if (comes_again) emit_mark(n, IR_BARRIER, 0, range, out);
+  for (uint32_t p = 0; p + 1 < most; p++) {
+    for (uint32_t i = 0; i < fills.count; i++) {
+      uint32_t later = most - list_at(&fills, struct work, i)->stage->depth;
+      if (p < later) continue;
+      struct ir_expr *at = nest_int(n, p - later);
+      emit_ahead(n, &blocks[i], counters[i], at, ir_binary(n->arena, OP_GT, loop->hi, at), range, out);
+    }
+    if (least != UINT32_MAX) emit_mark(n, IR_COPY_COMMIT, 0, range, out);
+  }
+  list_push(n->arena, out, loop);
+  if (least != UINT32_MAX) emit_mark(n, IR_COPY_WAIT, least - 2, range, &loop->body);
+  emit_mark(n, IR_BARRIER, 0, range, &loop->body);
+  for (uint32_t i = 0; i < fills.count; i++) {
+    struct ir_expr *ahead = nest_int(n, list_at(&fills, struct work, i)->stage->depth - 1);
+    struct ir_expr *is_there = ir_binary(n->arena, OP_GT, ir_binary(n->arena, OP_SUB, loop->hi, ahead), first); // x + ahead may be no index where it is not
+    emit_ahead(n, &blocks[i], counters[i], ir_binary(n->arena, OP_ADD, first, ahead), is_there, range, &loop->body);
+  }
+  if (least != UINT32_MAX) emit_mark(n, IR_COPY_COMMIT, 0, range, &loop->body);
+  emit_works(n, &rest, depth + 1, &loop->body);
+  if (comes_again && least != UINT32_MAX) emit_mark(n, IR_COPY_WAIT, 0, range, out);
+}
+
+static bool has_pipeline(const struct list *run, const struct ir_axis *axis) {
+  for (uint32_t i = 0; i < run->count; i++)
+    if (is_filled_ahead(run->at[i], axis)) return true;
+  return false;
+}
+
 // One loop over the axis that works[from..to) share at `depth`.
 static void emit_loop(struct nest *n, const struct list *works, uint32_t from, uint32_t to, uint32_t depth, struct list *out) {
   struct work *only = works->at[from];
@@ -289,9 +385,13 @@ static void emit_loop(struct nest *n, const struct list *works, uint32_t from, u
     for (uint32_t k = 0; k < w->kept_axes.count; k++)
       if (w->kept_axes.at[k] == axis && axis->bind != BIND_VECTOR) loop->unroll = UINT32_MAX;
   }
-  list_push(n->arena, body, loop);
   axis->var->subst = ir_ref(n->arena, loop->var);
-  emit_works(n, &run, depth + 1, &loop->body);
+  if (has_pipeline(&run, axis)) {
+    emit_pipeline(n, &run, depth, axis, loop, body);
+  } else {
+    list_push(n->arena, body, loop);
+    emit_works(n, &run, depth + 1, &loop->body);
+  }
   axis->var->subst = NULL;
   for (uint32_t i = 0; i < run.count; i++) list_at(&run, struct work, i)->guards_done = before;
   for (uint32_t i = 0; i < run.count; i++) {

@@ -28,7 +28,9 @@ struct sharer {
   struct list own;    // struct ir_axis: of the first reader, inside `at`, that the copy has too
   struct list axes;   // struct ir_axis: the copy's, one for each
   struct list readers; // struct ir_stage, in order
+  struct ir_expr *place; // `depth`: which of the places in the copy an iteration has; NULL elsewhere
   struct ir_expr *phase; // `along`: by how much the part's first element lies behind the start of the copy; NULL elsewhere
+  int64_t bytes;         // `along`: of the copy
   bool has_other_axes; // inside `at`, which the copy has not
 };
 
@@ -90,6 +92,22 @@ static uint64_t number(const struct sharer *s, enum ir_shared_number which) { re
 static void add_dimension(struct sharer *s, int64_t extent, int64_t stride) {
   list_insert(s->arena, &s->copy->dims, 0, ir_int(s->arena, TYPE_I64, extent));
   list_insert(s->arena, &s->copy->strides, 0, ir_int(s->arena, TYPE_I64, stride));
+}
+
+// `depth D`: iteration x of the axis `at` has place x % D, pieces of 16 bytes apart. Returns the bytes of all.
+static int64_t add_places(struct sharer *s, int64_t elements) {
+  enum { PIECE = 16 };
+  int64_t bytes = type_bytes(s->tensor->type), depth = (int64_t)number(s, SHARED_DEPTH);
+  if (depth == 1) return elements * bytes;
+  int64_t stride = (elements * bytes + PIECE - 1) / PIECE * PIECE;
+  add_dimension(s, depth, stride / bytes);
+  return stride * depth;
+}
+
+static void find_place(struct sharer *s, const struct ir_stage *reader) {
+  int64_t depth = (int64_t)number(s, SHARED_DEPTH);
+  struct ir_axis *at = list_at(&reader->axes, struct ir_stage_axis, place_of_at(s, reader))->axis;
+  if (depth > 1) s->place = ir_binary(s->arena, OP_MOD, ir_ref(s->arena, at->var), ir_int(s->arena, TYPE_INDEX, depth));
 }
 
 // The places of the axes that the directive names.
@@ -188,14 +206,15 @@ static bool make_memory(struct sharer *s) {
   mem->swizzle_base = (uint32_t)number(s, SHARED_BASE);
   mem->swizzle_shift = (uint32_t)number(s, SHARED_SHIFT);
   if (!check_layout(s, units)) return false;
-  return add_memory(s, units, row * unit * bytes);
+  return add_memory(s, units, add_places(s, row * unit));
 }
 
 // Indices of the copy for the places that `axes` stand at.
 static struct list copy_indices(struct sharer *s, const struct list *axes) {
   struct list indices = {0};
   uint32_t along = place_along(s, AXIS_OF_UNIT);
-  if (s->phase) list_push(s->arena, &indices, ir_int(s->arena, TYPE_INDEX, 0));
+  if (s->place) list_push(s->arena, &indices, s->place);
+  else if (s->phase) list_push(s->arena, &indices, ir_int(s->arena, TYPE_INDEX, 0));
   struct ir_expr *rest = NULL;
   for (uint32_t i = 0; i < axes->count; i++) {
     struct ir_expr *place = ir_ref(s->arena, list_at(axes, struct ir_axis, i)->var);
@@ -497,8 +516,8 @@ static struct ir_stage *make_run(struct sharer *s, const struct ir_stage *reader
   if (__builtin_mul_overflow(row, run.rows, &units) || units > MOST_UNITS) return refuse_along(s, reader, "they do not fit"), NULL;
   // the copy: a dimension for all of it, those of the readers' axes, and the place in a run
   struct ir_mem *mem = s->copy;
-  list_push(arena, &mem->dims, ir_int(arena, TYPE_I64, 1));
-  list_push(arena, &mem->strides, ir_int(arena, TYPE_I64, units));
+  if (number(s, SHARED_DEPTH) == 1) add_dimension(s, 1, units);
+  s->bytes = add_places(s, units);
   int64_t behind = units - 1, stride = row;
   for (uint32_t i = s->own.count; i-- > 0;) {
     int64_t extent = extent_of(s->own.at[i]), by = run.is_row[i] ? stride : run.strides[i];
@@ -524,7 +543,7 @@ static struct ir_stage *make_run(struct sharer *s, const struct ir_stage *reader
     list_push(arena, &fill->axes, used);
   }
   struct ir_var *piece, *element, *var;
-  list_push(arena, &fill->indices, zero);
+  list_push(arena, &fill->indices, s->place ? s->place : zero);
   for (uint32_t i = 0; i < s->own.count; i++) {
     struct ir_axis *own = s->own.at[i];
     if (run.is_row[i]) {
@@ -624,15 +643,17 @@ bool schedule_shared(struct pass_context *context, struct ir_kernel *kernel, str
       first_place = n;
       load = find.load;
       if (!find_own(&s, stage, load)) return false;
+      find_place(&s, stage);
       begin_memory(&s);
       if (number(&s, SHARED_PHASE) <= 1) {
         if (!make_memory(&s)) return false;
         fill = make_fill(&s, stage, load);
       } else {
         fill = make_run(&s, stage, load);
-        if (fill && !add_memory(&s, 1, list_at(&s.copy->strides, struct ir_expr, 0)->integer * type_bytes(s.copy->type))) return false;
+        if (fill && !add_memory(&s, 1, s.bytes)) return false;
       }
       if (!fill) return false;
+      fill->depth = (uint32_t)number(&s, SHARED_DEPTH);
       axes = s.own;
     } else if (!match_axes(&s, first, load, stage, find.load, &axes)) {
       return false;

@@ -597,10 +597,16 @@ class Case:
         tensors = self.used_tensors(False)
         if not tensors:
             return
+        ahead = ""
         put(f"tile {a.name} by {f}, {b.name} by {g} -> ao, bo, ai, bi;")
         if m.random() < 0.6:
-            put("fuse ao, bo -> t;"), put("bind t -> block.x;")
-            at = "t"
+            put("fuse ao, bo -> t;")
+            if m.random() < 0.3:  # blocks take tiles in turn, and fill those of later turns ahead
+                put(m.choice(["split t by 3 -> turn, g;", "split t into 3 -> g, turn;", "split t by 2 -> g, turn;"])), put("bind g -> block.x;")
+                at, ahead = "turn", m.choice(["", " depth 2", " depth 2", " depth 3", " depth 8"])
+            else:
+                put("bind t -> block.x;")
+                at = "t"
         else:
             put("bind ao -> block.x;"), put("bind bo -> block.y;")
             blocks.remove("y")
@@ -608,7 +614,7 @@ class Case:
         blocks.remove("x")
         layout = m.choice(["", "", " unit 2 along ai", " unit 2 along bi", " unit 4 along bi", " unit 8 along ai"]) + \
             m.choice(["", " pad 1", " pad 2", " pad 1 along ai", " swizzle 2,0,2", " swizzle 1,1,2", " swizzle 5,0,5"])
-        layout += " by cp_async" if "async" in self.features and m.random() < 0.3 else ""
+        layout += ahead + (" by cp_async" if "async" in self.features and m.random() < (0.7 if ahead else 0.3) else "")
         put(f"stage {m.choice(tensors)} at {at} in shared as S{layout};")
         form = m.randrange(4)
         if form == 1:
@@ -720,7 +726,8 @@ class Case:
             swizzle = r.choice(["", "", " pad 1", f" pad 3 along {r.choice(axes).name}", " swizzle 2,0,3", " swizzle 5,0,5"])
             asynchronous = " by cp_async" if "async" in self.features and self.more.random() < 0.5 else ""
             along = self.more.choice([" along 4", " along 16", " along 8 pad 1"]) if self.more.random() < 0.15 else ""
-            put(f"stage {r.choice(self.used_tensors(self.more.random() < 0.05))} at {r.choice(axes).name} in shared{along or swizzle}{asynchronous};")
+            depth = self.more.choice([" depth 2", " depth 3", " depth 5"]) if self.more.random() < 0.25 else ""
+            put(f"stage {r.choice(self.used_tensors(self.more.random() < 0.05))} at {r.choice(axes).name} in shared{along or swizzle}{depth}{asynchronous};")
         elif action == "combine" and (self.over_grid or self.more.random() < 0.1):
             put(f"combine {self.more.choice(self.over_grid or [a.name])} by {r.choice(['last_block', 'flag', 'second_kernel', 'atomic'])};")
             stages = sorted(set(re.findall(r"let (\w+) = \w+\(", " ".join(line for group in self.groups for line in group.lines))))
