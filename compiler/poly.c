@@ -375,8 +375,22 @@ static bool split_linear(struct facts *facts, struct poly p, uint32_t atom, stru
   return true;
 }
 
-bool poly_linear(struct facts *facts, struct poly p, struct ir_var *var, struct poly *coefficient, struct poly *rest) {
+bool poly_split(struct facts *facts, struct poly p, struct ir_var *var, struct poly *coefficient, struct poly *rest) {
   return p.is_valid && split_linear(facts, p, atom_of_var(facts, var), coefficient, rest);
+}
+
+// Whether var stands inside something that p takes for one value: a remainder, or a name that is defined.
+static bool hides(struct facts *facts, struct poly p, const struct ir_var *var) {
+  for (uint32_t i = 0; i < p.count; i++)
+    for (uint32_t k = 0; k < p.terms[i].degree; k++) {
+      const struct atom *atom = atom_at(facts, p.terms[i].atoms[k]);
+      if (atom->var == var || (!atom->var && ir_mentions(atom->expr, var)) || (atom->is_defined && hides(facts, atom->value, var))) return true;
+    }
+  return false;
+}
+
+bool poly_linear(struct facts *facts, struct poly p, struct ir_var *var, struct poly *coefficient, struct poly *rest) {
+  return poly_split(facts, p, var, coefficient, rest) && !hides(facts, *coefficient, var) && !hides(facts, *rest, var);
 }
 
 static bool poly_mentions(struct poly p, uint32_t atom) {

@@ -60,6 +60,8 @@ bool poly_is_constant(struct poly p, int64_t *value);
 bool poly_equal(struct facts *facts, struct poly a, struct poly b);
 // p = coefficient * var + rest, where neither mentions var; false when p is not linear in it.
 bool poly_linear(struct facts *facts, struct poly p, struct ir_var *var, struct poly *coefficient, struct poly *rest);
+// The same, but the rest may still hide var in a remainder, a quotient or the like.
+bool poly_split(struct facts *facts, struct poly p, struct ir_var *var, struct poly *coefficient, struct poly *rest);
 
 bool prove_nonnegative(struct facts *facts, struct poly p);
 bool prove_less(struct facts *facts, const struct ir_expr *a, const struct ir_expr *b);    // a < b

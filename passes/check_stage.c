@@ -224,7 +224,7 @@ static bool is_injective(struct facts *facts, const struct list *axes, const str
       bool has[64] = {false}, good = true;
       for (uint32_t i = 0; i < axes->count && good; i++) {
         struct scope_axis *axis = axes->at[i];
-        good = poly_linear(facts, rest, axis->var, &coefficients[i], &rest);
+        good = poly_split(facts, rest, axis->var, &coefficients[i], &rest);
         has[i] = good && !determined[i] && !poly_is_zero(coefficients[i]);
       }
       for (uint32_t i = 0; i < axes->count && good; i++) // a coefficient or the rest may not hide an axis in mod or div

@@ -242,7 +242,8 @@ static struct ir_stage *make_final(struct cut *c, const struct ir_stage *stage, 
   for (uint32_t i = 0; i < stage->axes.count; i++) {
     const struct ir_stage_axis *used = stage->axes.at[i];
     if (!used->is_reduction || !bind_is_thread(used->axis->bind)) continue;
-    struct ir_axis *axis = cut_axis(c, arena_printf(arena, "%s_%s", label, used->axis->var->label), used->axis->extent, used->axis->bind, stage->range);
+    struct ir_expr *extent = ir_const_is(used->axis->extent, 0) ? index_int(c, 1) : used->axis->extent; // pieces of nothing are taken too
+    struct ir_axis *axis = cut_axis(c, arena_printf(arena, "%s_%s", label, used->axis->var->label), extent, used->axis->bind, stage->range);
     list_push(arena, &threads, axis);
     thread = ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, thread, axis->extent), ir_ref(arena, axis->var));
     width *= axis->extent->integer;

@@ -97,6 +97,7 @@ static struct ir_mem *make_array(struct cut *c, const char *label, const struct 
   mem->alignment = 8;
   for (uint32_t d = slots->count; d-- > 0;) {
     struct ir_expr *extent = extent_wide(c->arena, list_at(slots, struct ir_axis, d)->extent);
+    if (ir_const_is(extent, 0)) extent = ir_int(c->arena, TYPE_I64, 1); // an array has elements even where no loop runs
     list_insert(c->arena, &mem->dims, 0, extent);
     list_insert(c->arena, &mem->strides, 0, row);
     row = ir_binary(c->arena, OP_MUL, row, extent);

@@ -29,6 +29,7 @@ struct edge {
   struct ir_entry *entry;
   struct list scope; // struct ir_stmt: LET and FOR statements around, outermost first
   struct list tests; // struct ir_stmt: IF statements that this pass made, in front of loops that would read empty tensors
+  struct list parts; // struct ir_stmt: FOR statements of loops split, where iterations are left that write nothing
 };
 
 struct candidate {
@@ -94,6 +95,12 @@ static bool reads_partial(const struct list *block, const struct ir_var *clamped
 
 enum { HAS_GUARD = 1, IS_WRITTEN = 2, IS_PARTLY_WRITTEN = 4 };
 
+static bool is_among(const struct list *stmts, const struct ir_stmt *stmt) {
+  for (uint32_t i = 0; i < stmts->count; i++)
+    if (stmts->at[i] == stmt) return true;
+  return false;
+}
+
 // Whether a block holds the guard, and how it stores to the array: under conditions that are not around the guard too, or without.
 static unsigned find_stores(const struct edge *e, const struct list *block, const struct ir_mem *mem, const struct ir_stmt *guard) {
   unsigned found = 0;
@@ -104,9 +111,9 @@ static unsigned find_stores(const struct edge *e, const struct list *block, cons
       continue;
     }
     if (stmt->kind == IR_STORE && stmt->mem == mem) found |= IS_WRITTEN;
-    bool is_condition = stmt->kind == IR_IF;
-    for (uint32_t k = 0; k < e->tests.count && is_condition; k++) is_condition = e->tests.at[k] != stmt;
-    unsigned inside = find_stores(e, &stmt->body, mem, guard) | find_stores(e, &stmt->otherwise, mem, guard);
+    bool is_condition = stmt->kind == IR_IF ? !is_among(&e->tests, stmt) : is_among(&e->parts, stmt);
+    unsigned body = find_stores(e, &stmt->body, mem, guard), otherwise = find_stores(e, &stmt->otherwise, mem, guard);
+    unsigned inside = body & HAS_GUARD ? body : otherwise & HAS_GUARD ? otherwise : body | otherwise; // on the other side nothing runs
     found |= is_condition && inside & IS_WRITTEN && !(inside & HAS_GUARD) ? IS_PARTLY_WRITTEN : inside;
   }
   return found;
@@ -229,7 +236,7 @@ static bool is_candidate(struct edge *e, struct ir_stmt *loop, struct facts *fac
   struct poly coefficient, rest;
   int64_t factor;
   *found = (struct candidate){.guard = guard, .end = condition->args[1]};
-  if (!poly_linear(facts, poly_of(facts, condition->args[0]), loop->var, &coefficient, &rest)) return false;
+  if (!poly_split(facts, poly_of(facts, condition->args[0]), loop->var, &coefficient, &rest)) return false;
   if (poly_is_constant(coefficient, &factor)) {
     if (factor < 1) return false;
     found->factor = number(e, factor);
@@ -271,33 +278,26 @@ static bool loads(const struct ir_expr *e, const struct ir_mem *mem) {
   return false;
 }
 
-static bool block_loads(const struct list *block, const struct ir_mem *mem) {
-  for (uint32_t i = 0; i < block->count; i++) {
-    const struct ir_stmt *stmt = block->at[i];
-    if ((stmt->value && loads(stmt->value, mem)) || block_loads(&stmt->body, mem)) return true;
-  }
-  return false;
-}
+enum access { ACCESS_NONE, ACCESS_LOAD, ACCESS_STORE };
 
-// How many statements of the block read or write the array.
-static uint32_t uses_of(const struct list *block, const struct ir_mem *mem) {
-  uint32_t count = 0;
+// What the block does first with the array.
+static enum access first_access(const struct list *block, const struct ir_mem *mem) {
   for (uint32_t i = 0; i < block->count; i++) {
     const struct ir_stmt *stmt = block->at[i];
-    bool reads = stmt->mem == mem || (stmt->value && loads(stmt->value, mem)) || (stmt->lo && loads(stmt->lo, mem)) || (stmt->hi && loads(stmt->hi, mem));
-    for (uint32_t k = 0; k < stmt->indices.count && !reads; k++) reads = loads(stmt->indices.at[k], mem);
-    for (uint32_t k = 0; k < stmt->inputs.count && !reads; k++) reads = loads(stmt->inputs.at[k], mem);
-    count += reads + uses_of(&stmt->body, mem) + uses_of(&stmt->otherwise, mem);
+    if ((stmt->value && loads(stmt->value, mem)) || (stmt->kind == IR_LOAD_WIDE && stmt->mem == mem)) return ACCESS_LOAD;
+    if (stmt->kind == IR_STORE && stmt->mem == mem) return ACCESS_STORE;
+    enum access inside = first_access(&stmt->body, mem);
+    if (inside != ACCESS_NONE) return inside;
   }
-  return count;
+  return ACCESS_NONE;
 }
 
 static void select_values(struct edge *e, const struct list *guarded, struct list *block, struct ir_expr *inside) {
   for (uint32_t i = 0; i < block->count; i++) {
     struct ir_stmt *stmt = block->at[i];
     if (stmt->kind == IR_SET) stmt->value = ir_select(e->arena, inside, stmt->value, ir_ref(e->arena, stmt->var));
-    // an array that is not read here is only read where the guard holds again; one that is used nowhere else has no value to keep
-    bool is_kept = stmt->kind == IR_STORE && block_loads(guarded, stmt->mem) && uses_of(&e->entry->body, stmt->mem) != uses_of(guarded, stmt->mem);
+    // an array that is not read here is only read where the guard holds again; one that is written before it is read has no value to keep
+    bool is_kept = stmt->kind == IR_STORE && first_access(guarded, stmt->mem) == ACCESS_LOAD;
     if (is_kept) stmt->value = ir_select(e->arena, inside, stmt->value, ir_load(e->arena, stmt->mem, &stmt->indices));
     if (stmt->kind == IR_FOR) select_values(e, guarded, &stmt->body, inside);
   }
@@ -321,7 +321,12 @@ static void clamp_lets(struct edge *e, const struct list *lets, struct list *out
   }
 }
 
-// Clamps addresses and selects values in the guard's place. E is at least 1 where this runs. `lets` are those of the loop before `block`.
+static bool can_select(const struct ir_stmt *guard) {
+  const struct ir_expr *x = guard->value->args[0];
+  return x->op == OP_VAR && is_selectable(&guard->body) && !reads_partial(&guard->body, x->var);
+}
+
+// Clamps addresses and selects values in the guard's place, which is somewhere in the block. E is at least 1 where this runs. `lets` are those of the loop before `block`.
 static bool select_guard(struct edge *e, struct list *block, struct ir_stmt *guard, struct list *lets) {
   uint32_t outside = lets->count;
   for (uint32_t i = 0; i < block->count; i++) {
@@ -332,7 +337,6 @@ static bool select_guard(struct edge *e, struct list *block, struct ir_stmt *gua
       continue;
     }
     struct ir_expr *x = guard->value->args[0], *end = guard->value->args[1];
-    if (x->op != OP_VAR || !is_selectable(&guard->body) || reads_partial(&guard->body, x->var)) return true;
     struct ir_var *inside = ir_new_var(e->kernel, VAR_LET, TYPE_BOOL, "inside"), *clamped = ir_new_var(e->kernel, VAR_LET, TYPE_INDEX, "clamped");
     struct list body = {0};
     list_push(e->arena, &body, ir_let(e->arena, inside, guard->value, guard->range));
@@ -373,6 +377,26 @@ static bool guards_all(const struct list *block, const struct ir_stmt *guard) {
   return true;
 }
 
+static struct ir_expr *without_end(struct arena *arena, struct ir_expr *x, void *end) {
+  return ir_equal(x, end) ? ir_int(arena, x->type, 0) : x;
+}
+
+// Whether the loop of the edge runs only where E is at least 1: in pieces of a split, which begin at 0 or behind it.
+static bool is_empty_without_end(struct edge *e, struct facts *facts, const struct candidate *c, const struct ir_stmt *loop) {
+  if (ir_is_const(c->end)) return c->end->integer > 0;
+  if (c->base) return prove_nonnegative(facts, poly_of(facts, c->base));
+  const struct ir_expr *last = ir_rewrite_expr(e->arena, loop->hi, without_end, c->end);
+  return ir_is_const(last) && last->integer <= 0;
+}
+
+static struct ir_stmt *test_end(struct edge *e, const struct candidate *c, struct ir_stmt *loop) {
+  struct ir_stmt *test = ir_stmt(e->arena, IR_IF, loop->range);
+  test->value = binary(e, OP_GT, c->end, number(e, 0));
+  list_push(e->arena, &e->tests, test);
+  list_push(e->arena, &test->body, loop);
+  return test;
+}
+
 // Splits one loop at `place` of a block; returns how many statements stand there now.
 static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
   struct ir_stmt *loop = block->at[place];
@@ -386,14 +410,10 @@ static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
   statement_facts(e->entry, &facts, loop);
   if (!ir_const_is(loop->lo, 0) || has_collective(&loop->body) || !find_candidate(e, loop, &facts, &loop->body, &c)) return 1;
   if (loop->unroll == UINT32_MAX || loop->unroll == UNROLL_VECTOR) {
-    if (c.guard->value->args[0]->op != OP_VAR || !is_selectable(&c.guard->body) || reads_partly_written(e, c.guard)) return 1;
+    if (!can_select(c.guard) || reads_partly_written(e, c.guard)) return 1;
     struct list lets = {0};
     select_guard(e, &loop->body, c.guard, &lets);
-    struct ir_stmt *test = ir_stmt(e->arena, IR_IF, loop->range);
-    test->value = binary(e, OP_GT, c.end, number(e, 0));
-    list_push(e->arena, &e->tests, test);
-    list_push(e->arena, &test->body, loop);
-    block->at[place] = test;
+    block->at[place] = test_end(e, &c, loop);
     return 1;
   }
   struct ir_expr *middle = binary(e, OP_QUO, c.end, c.factor), *last = loop->hi;
@@ -418,10 +438,13 @@ static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
   edge->body = ir_clone_block(e->kernel, &loop->body);
   loop->var->subst = NULL;
   struct list lets = {0};
-  if (is_cut && !reads_partly_written(e, c.guard)) select_guard(e, &edge->body, find_twin(&loop->body, &edge->body, c.guard), &lets);
+  bool is_selected = is_cut && can_select(c.guard) && !reads_partly_written(e, c.guard);
+  if (is_selected) select_guard(e, &edge->body, find_twin(&loop->body, &edge->body, c.guard), &lets);
+  bool is_tested = is_selected && !is_empty_without_end(e, &facts, &c, loop);
+  if (!is_selected || c.base) list_push(e->arena, &e->parts, loop), list_push(e->arena, &e->parts, edge);
   drop_guard(e, &loop->body, c.guard);
   loop->hi = c.base || prove_at_most(&facts, middle, loop->hi) ? middle : binary(e, OP_MIN, loop->hi, middle);
-  list_insert(e->arena, block, place + 1, edge);
+  list_insert(e->arena, block, place + 1, is_tested ? test_end(e, &c, edge) : edge);
   return c.base ? 4 : 2;
 }
 

@@ -86,6 +86,17 @@ static const struct ir_axis *find_circle(struct arena *arena, const struct ir_st
   return NULL;
 }
 
+// An axis of an ordered reduction, inside the one that is split, that the shift depends on: its iterations would stand in different pieces, in another order; NULL: none.
+static const struct ir_axis *find_disorder(const struct ir_stage *stage, const struct ir_axis *axis, struct ir_expr *start) {
+  bool is_inside = false;
+  for (uint32_t i = 0; stage->kind == STAGE_REDUCE && stage->reducer->is_ordered && i < stage->axes.count; i++) {
+    const struct ir_stage_axis *other = stage->axes.at[i];
+    if (is_inside && other->is_reduction && ir_mentions(start, other->axis->var)) return other->axis;
+    is_inside |= other->axis == axis;
+  }
+  return NULL;
+}
+
 // Whether a place is made of what is read or computed, not of axes and sizes alone.
 static bool depends_on_values(const struct ir_stage *stage, const struct ir_mem *mem, struct ir_expr *const *indices) {
   bool depends = false;
@@ -132,6 +143,9 @@ bool schedule_along(struct pass_context *context, struct ir_kernel *kernel, stru
   const struct ir_axis *circle = find_circle(arena, stage, axis, start);
   if (circle)
     return refuse(context, directive, mem, arena_printf(arena, "where they begin depends on axis '%s', whose range depends on axis '%s'", circle->var->label, axis->var->label));
+  const struct ir_axis *disorder = find_disorder(stage, axis, start);
+  if (disorder)
+    return refuse(context, directive, mem, arena_printf(arena, "where they begin depends on axis '%s', and stage '%s' is an ordered reduction", disorder->var->label, stage->label));
   *shift = ir_binary(arena, OP_AND, start, ir_int(arena, TYPE_INDEX, factor->integer - 1));
   int64_t step = factor->integer; // the shift is a multiple of it
   while (step > 1 && (factor->integer % step || !prove_divides(&facts, ir_int(arena, TYPE_INDEX, step), start))) step--;
