@@ -14,6 +14,7 @@ struct reference_input {
   const int64_t *sizes;                   // of the kernel, in order
   bool is_wide; // f32 is computed in f64 and rounded only where it is stored, f64 in f32: how far rounding
                 // carries, for a tolerance
+  bool is_turned; // reductions that are not ordered go from their last element to the first
   void (*progress)(uint64_t elements, void *state); // called now and then, or NULL
   void *progress_state;
 };

@@ -471,6 +471,20 @@ static uint32_t open_loop(struct reference_builder *b, const struct ir_axis *axi
   table_set(&b->registers, axis->var, var);
   return b->program.count - 1;
 }
+// The same where values are reduced: from the last iteration to the first, if that is asked for.
+static uint32_t open_loop_of_reduction(struct reference_builder *b, const struct ir_stage *stage,
+                                       const struct ir_stage_axis *axis) {
+  uint32_t begin = open_loop(b, axis->axis);
+  if (!b->input->is_turned || !axis->is_reduction || stage->reducer->is_ordered) return begin;
+  struct ir_expr *one = ir_int(&b->arena, TYPE_INDEX, 1);
+  uint32_t last = build(b, ir_binary(&b->arena, OP_SUB, axis->axis->extent, one));
+  table_set(&b->registers, axis->axis->var,
+            emit_to_new(b, (struct instr){.code = choose(OP_SUB, TYPE_INDEX),
+                                          .a = last,
+                                          .b = b->program.instrs[begin].dst,
+                                          .shift = shift_of(TYPE_INDEX)}));
+  return begin;
+}
 static void close_loop(struct reference_builder *b, uint32_t begin) {
   struct instr *head = &b->program.instrs[begin];
   emit(b, (struct instr){.code = CODE_LOOP_END, .dst = head->dst, .a = head->a, .target = begin + 1});
@@ -710,13 +724,13 @@ static void build_reduce(struct reference_builder *b, const struct ir_stage *sta
   uint32_t *loops = arena_array(&b->arena, uint32_t, axis_count + 1);
   uint32_t *accumulators = arena_array(&b->arena, uint32_t, components);
   for (uint32_t i = 0; i < outer; i++)
-    loops[i] = open_loop(b, list_at(&stage->axes, struct ir_stage_axis, i)->axis);
+    loops[i] = open_loop_of_reduction(b, stage, list_at(&stage->axes, struct ir_stage_axis, i));
   for (uint32_t c = 0; c < components; c++) {
     const struct access *access = value_access(b, values[c]);
     accumulators[c] = emit_to_new(b, (struct instr){.code = CODE_LOAD_VALUE, .access = access});
   }
   for (uint32_t i = outer; i < axis_count; i++)
-    loops[i] = open_loop(b, list_at(&stage->axes, struct ir_stage_axis, i)->axis);
+    loops[i] = open_loop_of_reduction(b, stage, list_at(&stage->axes, struct ir_stage_axis, i));
   struct list jumps = build_guards(b, NULL);
   emit(b, (struct instr){.code = CODE_COUNT_ELEMENT});
   uint32_t *operands = arena_array(&b->arena, uint32_t, stage->operands.count + 1);

@@ -329,7 +329,7 @@ static bool run_on_device(struct run *run) {
     const struct buffer **buffers =
         arena_array(&run->program.c.arena, const struct buffer *, kernel->tensors.count + 1);
     for (uint32_t t = 0; t < kernel->tensors.count; t++) buffers[t] = &run->program.arguments.tensors[t].buffer;
-    return verify_reference(&run->program, buffers, false, &elements);
+    return verify_reference(&run->program, buffers, VERIFY_PLAIN, &elements);
   }
   struct text ptx = {0};
   const char *name =

@@ -109,7 +109,7 @@ static double distance_of(double a, double b) {
 }
 
 bool compare_buffers(const struct buffer *got, const struct buffer *want, const struct buffer *wide,
-                     enum exactness exactness, uint64_t steps, struct comparison *result) {
+                     const struct buffer *turned, enum exactness exactness, uint64_t steps, struct comparison *result) {
   *result = (struct comparison){0};
   struct buffer_walk g, w, v = {0};
   size_t size = type_bytes(got->type);
@@ -121,6 +121,7 @@ bool compare_buffers(const struct buffer *got, const struct buffer *want, const 
   bool is_narrow = got->type == TYPE_F64;
   if (exactness == ROUNDED) {
     carried = 8 * sensitivity(want, wide) * (is_narrow ? 2 * rounding_unit(TYPE_F64) / rounding_unit(TYPE_F32) : 1);
+    if (turned) carried = fmax(carried, 8 * sensitivity(want, turned));
     carried += 2 * sqrt((double)steps) * rounding_unit(got->type) * magnitude(is_narrow ? want : wide) + least_step(got->type);
   }
   if (exactness == ROUNDED) buffer_walk_begin(&v, wide);

@@ -26,8 +26,10 @@ struct comparison {
 //   e * (16 + 2 * log2(steps)) * |wide| + 8 * max |want - wide| + 2 * sqrt(steps) * e * max |wide|
 //
 // where e is the type's rounding unit (2^-24 for f32), steps the number of evaluations that the reference
-// made, and the maximum, over the whole output, measures how far rounding carries in this very program.
+// made, and the maximum, over the whole output, measures how far rounding carries in this very program. `turned`,
+// if given, is the reference with reductions in another order: max |want - turned| then counts beside max |want - wide|,
+// which is small by luck where a sum of few elements is.
 bool compare_buffers(const struct buffer *got, const struct buffer *want, const struct buffer *wide,
-                     enum exactness exactness, uint64_t steps, struct comparison *result);
+                     const struct buffer *turned, enum exactness exactness, uint64_t steps, struct comparison *result);
 
 #endif

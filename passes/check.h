@@ -99,6 +99,10 @@ enum type type_computed(enum type stored); // f32 for f16 and bf16
 // check_reduce.c
 bool check_reduce(struct checker *c, const struct ast_expr *e, const enum type *want, uint32_t wanted, struct list *values);
 
+// check_outside.c: lets a reduction outside loops that may have no iteration ask for one where it needs that to read: by a guard, or by marking
+// axes that it must stay inside for that. Returns whether it marked any. `stage` has its axes; those before place `parallel` of the scope are around it.
+bool check_outside(struct checker *c, struct ir_stage *stage, uint32_t parallel);
+
 // check_stage.c
 bool check_push_axes(struct checker *c, const struct list *axes);
 struct scope_mark {

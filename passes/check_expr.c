@@ -144,6 +144,22 @@ struct ir_mem *check_tensor(struct checker *c, const struct ast_expr *access) {
   return symbol->mem;
 }
 
+// The condition, or that a loop around has no iteration, where nothing is accessed.
+static struct ir_expr *or_nothing_runs(struct checker *c, struct ir_expr *holds) {
+  for (uint32_t i = 0; i < c->axes.count; i++) {
+    struct scope_axis *axis = c->axes.at[i];
+    struct facts plain;
+    facts_init(&plain, c->arena);
+    struct ir_expr *extent = poly_to_expr(&plain, poly_of(&plain, axis->axis->extent));
+    bool depends = !extent;
+    for (uint32_t k = 0; k < c->axes.count && !depends; k++)
+      depends = ir_mentions(extent, list_at(&c->axes, struct scope_axis, k)->var) || ir_mentions(extent, list_at(&c->axes, struct scope_axis, k)->axis->var);
+    if (!depends && ir_is_const(extent) && extent->integer <= 0) return ir_int(c->arena, TYPE_BOOL, 1);
+    if (!depends && !ir_is_const(extent)) holds = ir_binary(c->arena, OP_OR, ir_binary(c->arena, OP_LE, extent, ir_int(c->arena, TYPE_I64, 0)), holds);
+  }
+  return holds;
+}
+
 // Proves 0 <= index < dim; where sizes alone decide, makes it a requirement. `is_selected` tells whether a condition of an
 // enclosing ?: was needed.
 static bool check_bound(struct checker *c, struct ir_expr *index, struct ir_mem *mem, uint32_t d, const struct ast_expr *source,
@@ -181,21 +197,8 @@ static bool check_bound(struct checker *c, struct ir_expr *index, struct ir_mem 
                 dim->op == OP_VAR ? dim->var->label : ir_is_const(dim) ? arena_printf(c->arena, "%lld", (long long)dim->integer) : "the extent");
       return false;
     }
-    // the loops around it may be empty, and then nothing is accessed
     struct ir_expr *holds = ir_binary(c->arena, OP_GE, least, ir_int(c->arena, TYPE_I64, 0));
-    for (uint32_t i = 0; i < c->axes.count; i++) {
-      struct scope_axis *axis = c->axes.at[i];
-      struct facts plain;
-      facts_init(&plain, c->arena);
-      struct ir_expr *extent = poly_to_expr(&plain, poly_of(&plain, axis->axis->extent));
-      bool depends = !extent;
-      for (uint32_t k = 0; k < c->axes.count && !depends; k++)
-        depends = ir_mentions(extent, list_at(&c->axes, struct scope_axis, k)->var) ||
-                  ir_mentions(extent, list_at(&c->axes, struct scope_axis, k)->axis->var);
-      if (!depends && !ir_is_const(extent))
-        holds = ir_binary(c->arena, OP_OR, ir_binary(c->arena, OP_LE, extent, ir_int(c->arena, TYPE_I64, 0)), holds);
-    }
-    check_require(c, holds, source->range,
+    check_require(c, or_nothing_runs(c, holds), source->range,
                   arena_printf(c->arena, "index %u of '%s', %s, %s for these sizes", d, mem->label, what,
                                side == 0 ? "can be negative" : "can reach the extent"));
   }
@@ -231,7 +234,7 @@ bool check_indices(struct checker *c, const struct ast_expr *access, struct ir_m
     for (uint32_t d = 0; d < indices->count; d++) {
       struct ir_expr *dim = mem->dims.at[d];
       indices->at[d] = ir_select(c->arena, taken, indices->at[d], ir_int(c->arena, TYPE_INDEX, 0));
-      check_require(c, ir_binary(c->arena, OP_GE, dim, ir_int(c->arena, TYPE_I64, 1)), access->range,
+      check_require(c, or_nothing_runs(c, ir_binary(c->arena, OP_GE, dim, ir_int(c->arena, TYPE_I64, 1))), access->range,
                     arena_printf(c->arena, "'%s' is read under ?: and is empty", mem->label));
     }
   }

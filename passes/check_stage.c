@@ -162,6 +162,27 @@ static void mark_axes(struct ir_expr *e, void *state) {
   }
 }
 
+// The stage's axes, and what they derive: those of the scope that are marked, and those that their ranges mention.
+static void set_axes(struct checker *c, struct ir_stage *stage, uint32_t parallel) {
+  stage->axes.count = stage->derived.count = 0;
+  for (uint32_t i = c->axes.count; i-- > 0;) {
+    struct scope_axis *axis = c->axes.at[i];
+    if (stage->kind == STAGE_STORE || i >= parallel) axis->axis->var->mark = 1;
+    if (!axis->axis->var->mark) continue;
+    ir_visit_expr(axis->lo, mark_axes, c);
+    ir_visit_expr(axis->hi, mark_axes, c);
+  }
+  for (uint32_t i = 0; i < c->axes.count; i++) {
+    struct scope_axis *axis = c->axes.at[i];
+    if (!axis->axis->var->mark) continue;
+    struct ir_stage_axis *used = arena_new(c->arena, struct ir_stage_axis);
+    used->axis = axis->axis;
+    used->is_reduction = i >= parallel;
+    list_push(c->arena, &stage->axes, used);
+    if (axis->derived) list_push(c->arena, &stage->derived, axis->derived);
+  }
+}
+
 void check_add_stage(struct checker *c, struct ir_stage *stage, uint32_t parallel) {
   enum { MOST_NODES = 20000, MOST_LEVELS = 1000 };
   add_lets(c, stage);
@@ -181,23 +202,9 @@ void check_add_stage(struct checker *c, struct ir_stage *stage, uint32_t paralle
     visit_list(&stage->guards, mark_axes, c);
     ir_visit_block(&stage->lets, mark_axes, c);
   }
-  for (uint32_t i = c->axes.count; i-- > 0;) {
-    struct scope_axis *axis = c->axes.at[i];
-    if (stage->kind == STAGE_STORE || i >= parallel) axis->axis->var->mark = 1;
-    if (!axis->axis->var->mark) continue;
-    ir_visit_expr(axis->lo, mark_axes, c);
-    ir_visit_expr(axis->hi, mark_axes, c);
-  }
-  for (uint32_t i = 0; i < c->axes.count; i++) {
-    struct scope_axis *axis = c->axes.at[i];
-    if (!axis->axis->var->mark) continue;
-    axis->axis->var->mark = 0;
-    struct ir_stage_axis *used = arena_new(c->arena, struct ir_stage_axis);
-    used->axis = axis->axis;
-    used->is_reduction = i >= parallel;
-    list_push(c->arena, &stage->axes, used);
-    if (axis->derived) list_push(c->arena, &stage->derived, axis->derived);
-  }
+  set_axes(c, stage, parallel);
+  while (stage->kind == STAGE_REDUCE && check_outside(c, stage, parallel)) set_axes(c, stage, parallel);
+  for (uint32_t i = 0; i < c->axes.count; i++) list_at(&c->axes, struct scope_axis, i)->axis->var->mark = 0;
   for (uint32_t i = 0; i < stage->results.count; i++) {
     list_push(c->arena, &c->stages_of_values, stage);
     list_at(&stage->results, struct ir_var, i)->mark = c->stages_of_values.count;

@@ -264,6 +264,18 @@ Test(poly, whatever_is_proved_is_true, .timeout = 120) {
   cr_expect_gt(proved, 3000, "only %u of 30000 proved: the test says little", proved);
 }
 
+Test(poly, what_is_linear_hides_no_axis) {
+  struct scope s;
+  scope_begin(&s);
+  struct ir_expr *x = ir_ref(&s.arena, s.i), *rest = ir_binary(&s.arena, OP_MOD, x, ir_int(&s.arena, TYPE_INDEX, 2));
+  struct poly coefficient, left, p = poly_of(&s.facts, ir_binary(&s.arena, OP_ADD, ir_binary(&s.arena, OP_MUL, x, ir_int(&s.arena, TYPE_INDEX, 4)), rest));
+  int64_t by;
+  cr_expect(poly_split(&s.facts, p, s.i, &coefficient, &left) && poly_is_constant(coefficient, &by) && by == 4);
+  cr_expect(!poly_linear(&s.facts, p, s.i, &coefficient, &left));
+  cr_expect(poly_linear(&s.facts, p, s.j, &coefficient, &left) && poly_is_zero(coefficient));
+  scope_end(&s);
+}
+
 // No value of the axes gives less than poly_minimum_expr says.
 Test(poly, a_minimum_is_never_passed, .timeout = 120) {
   uint32_t found = 0;

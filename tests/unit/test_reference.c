@@ -61,6 +61,22 @@ Test(reference, sums_rows_in_order) {
   cr_expect_eq(b[0], 16777218); // rounded once, when it is stored
 }
 
+Test(reference, reductions_go_the_other_way_unless_they_are_ordered) {
+  float a[3] = {1, 1, 16777216}, b[2] = {0, 0};
+  const struct reference_tensor tensors[] = {{a, NULL}, {b, NULL}};
+  struct reference_input input = {.tensors = tensors, .sizes = (const int64_t[]){3}};
+  const struct ir_kernel *kernel =
+      kernel_of("ordered reducer total(x: f32) { identity 0; combine(a, b) { a + b } }\n"
+                "kernel k(A: f32[m]) -> (B: f32[2]) { B[0] = sum(j in m) A[j]; B[1] = total(j in m) A[j]; }");
+  cr_assert(run(kernel, input, NULL), "%s", error);
+  cr_expect_eq(b[0], 16777218);
+  cr_expect_eq(b[1], 16777218);
+  input.is_turned = true;
+  cr_assert(run(kernel, input, NULL), "%s", error);
+  cr_expect_eq(b[0], 16777216); // each 1 is lost
+  cr_expect_eq(b[1], 16777218);
+}
+
 Test(reference, later_stages_read_values) {
   float x[6] = {0, 0, 0, 1, 2, 3}, y[6];
   RUN("kernel k(X: f32[n, m]) -> (Y: f32[n, m]) { for i in n { let peak = max(j in m) X[i, j];\n"
