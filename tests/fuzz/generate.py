@@ -602,7 +602,7 @@ class Case:
         if m.random() < 0.6:
             put("fuse ao, bo -> t;")
             if m.random() < 0.3:  # blocks take tiles in turn, and fill those of later turns ahead
-                put(m.choice(["split t by 3 -> turn, g;", "split t into 3 -> g, turn;", "split t by 2 -> g, turn;"])), put("bind g -> block.x;")
+                put(m.choice(["split t by 3 -> turn, g;  reorder g, turn;", "split t into 3 -> g, turn;", "split t by 2 -> g, turn;"])), put("bind g -> block.x;")
                 at, ahead = "turn", m.choice(["", " depth 2", " depth 2", " depth 3", " depth 8"])
             else:
                 put("bind t -> block.x;")
