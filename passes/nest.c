@@ -309,7 +309,7 @@ static void emit_pipeline(struct nest *n, const struct list *run, uint32_t depth
     emit_works(n, &one, depth + 1, &blocks[i]);
   }
   axis->var->subst = first;
-  bool comes_again = depth > 0 || n->entry->is_general; // then all that it read has been read, and all that it copied has landed
+  bool comes_again = depth > 0; // then all that it read has been read, and all that it copied has landed
   if (comes_again) emit_mark(n, IR_BARRIER, 0, range, out);
   for (uint32_t p = 0; p + 1 < most; p++) {
     for (uint32_t i = 0; i < fills.count; i++) {
@@ -386,7 +386,7 @@ static void emit_loop(struct nest *n, const struct list *works, uint32_t from, u
       if (w->kept_axes.at[k] == axis && axis->bind != BIND_VECTOR) loop->unroll = UINT32_MAX;
   }
   axis->var->subst = ir_ref(n->arena, loop->var);
-  if (has_pipeline(&run, axis)) {
+  if (!n->entry->is_general && has_pipeline(&run, axis)) { // the general entry fills each place when it comes to it
     emit_pipeline(n, &run, depth, axis, loop, body);
   } else {
     list_push(n->arena, body, loop);
