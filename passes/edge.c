@@ -472,6 +472,7 @@ static void split_block(struct edge *e, struct list *block) {
 
 bool pass_edge(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
   struct edge e = {.arena = context->arena, .kernel = kernel, .entry = entry};
+  edge_depths(context, kernel, entry);
   edge_blocks(context, kernel, entry);
   split_block(&e, &entry->body);
   return true;

@@ -6,5 +6,7 @@
 
 // passes/edge_block.c: doubles the program where blocks whose threads are all inside are worth a copy without guards.
 void edge_blocks(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry);
+// passes/edge_depth.c: splits loops where the array that they read changes.
+void edge_depths(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry);
 
 #endif

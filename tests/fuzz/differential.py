@@ -90,7 +90,7 @@ class Runner:
 
     def is_refused(self, code, output):
         """The number of the error by which a case is refused, as it may be."""
-        m = re.search(r"\[E([1-4]\d\d|502|604)\]", output)
+        m = re.search(r"\[E([1-4]\d\d|502|505|604)\]", output)
         return m[1] if code == 1 and m and "internal" not in output else None
 
     def verdict(self, case, extra=()):
