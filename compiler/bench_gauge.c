@@ -125,7 +125,7 @@ static bool open_gpu(struct gauge *gauge) {
   struct cuda_run *cuda = &gauge->cuda;
   char name[96] = "";
   gauge->is_open = true;
-  if (!cuda_run_begin(cuda, &program->c, 0)) return false;
+  if (!cuda_run_begin(cuda, &program->c, 0, cuda_run_instead)) return false;
   const struct target *target = cuda_run_target(cuda);
   if (!target) return false;
   if (!program->options.targets.count) program->c.options.target = target;

@@ -213,13 +213,23 @@ static int run_all(struct options *options, int argc, char **argv) {
   const char *output = options->output;
   struct list outputs = {0};
   if (options->action != ACTION_COMPILE) return run(options);
-  if (options->targets.count > 1) options->output = target_output(&c->arena, output, options->targets.at[0]);
+  if (options->names_targets) options->output = target_output(&c->arena, output, options->targets.at[0]);
   list_push(&c->arena, &outputs, (void *)(uintptr_t)options->output);
   int status = run(options);
   if (status == EXIT_OK) status = run_others(options, argc, argv, &outputs);
   options->output = output;
   if (status == EXIT_OK && options->dependencies && !write_dependencies(options, &outputs)) status = driver_status(c);
   return status;
+}
+
+// Whether the command line is legal, and what it asks for is not there: native, without a driver.
+static bool misses_tool(const struct diag *diag) {
+  bool misses = diag->error_count > 0;
+  for (uint32_t i = 0; i < diag->diagnostics.count; i++) {
+    const struct diagnostic *d = diag->diagnostics.at[i];
+    misses &= d->kind != DIAG_ERROR || d->code == ERROR_TOOL;
+  }
+  return misses;
 }
 
 int driver_main(int argc, char **argv) {
@@ -230,7 +240,7 @@ int driver_main(int argc, char **argv) {
   compilation_init(&c);
   crash_watch(&c.running);
   options_init(&options, &c);
-  int status = options_parse(&options, argc, argv) ? run_all(&options, argc, argv) : EXIT_USAGE;
+  int status = options_parse(&options, argc, argv) ? run_all(&options, argc, argv) : misses_tool(&c.diag) ? EXIT_USER : EXIT_USAGE;
   driver_print_diagnostics(&options);
   if (options.time_passes) print_phases(&c);
   crash_watch(NULL);

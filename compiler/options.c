@@ -105,7 +105,7 @@ static int64_t parse_number(const char *text, int64_t limit) {
 // The newest target that the machine's first GPU runs; NULL after an error.
 static const struct target *find_native(struct compilation *c) {
   struct cuda_run cuda;
-  const struct target *target = cuda_run_begin(&cuda, c, 0) ? cuda_run_target(&cuda) : NULL;
+  const struct target *target = cuda_run_begin(&cuda, c, 0, "name the target in place of native, such as --arch=sm_90; see --list-targets") ? cuda_run_target(&cuda) : NULL;
   cuda_run_end(&cuda);
   return target;
 }
@@ -134,6 +134,7 @@ static bool take_target(struct options *options, const char *value) {
 static bool take_arch(struct options *options, const char *value) {
   bool ok = true;
   options->targets.count = 0;
+  options->names_targets = strchr(value, ',') != NULL;
   for (;;) {
     size_t length = strcspn(value, ",");
     ok &= take_target(options, arena_strndup(&options->compilation->arena, value, length));
@@ -429,7 +430,7 @@ static void check_output(struct options *options) {
     refuse(options, "-MF, -MT and -MP say how -MD writes dependencies; give -MD too");
   if (options->dependencies && !is_file && (!options->dependency_file || !options->dependency_targets))
     refuse(options, "a rule about the output needs -o PATH, or both -MF PATH and -MT TARGET");
-  if (options->targets.count > 1 && !is_file) refuse(options, "several targets need -o PATH: a file each is written");
+  if (options->names_targets && !is_file) refuse(options, "several targets need -o PATH: a file each is written");
 }
 
 static void check_inputs(struct options *options) {

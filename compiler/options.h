@@ -47,6 +47,7 @@ struct options {
   const char *save_temps;  // NULL: no
   bool time_passes;
   struct list targets; // struct target, of --arch: more than one where it names several
+  bool names_targets;  // --arch has a list: its outputs are named after their targets, even where all of it is one
   bool dependencies;   // -MD
   const char *dependency_file, *dependency_targets; // -MF, -MT; NULL: not given
   bool phony;          // -MP

@@ -347,10 +347,11 @@ static void build_entry(struct builder *b, struct ir_kernel *kernel, uint32_t fi
 
 static void check_depth(struct builder *b, const struct plan_kernel *kernel, const struct plan_expr *expr) {
   const char *fault = plan_expr_fault(kernel, expr);
-  if (fault) refuse(b, arena_printf(b->module->arena, "an expression of the launch is %s", fault));
+  if (fault) refuse_size(b, arena_printf(b->module->arena, "an expression of the launch is %s", fault));
 }
 
 static void check(struct builder *b, const struct plan_kernel *kernel) {
+  b->range = b->kernel->range;
   for (uint32_t i = 0; i < kernel->size_count; i++) check_depth(b, kernel, &kernel->sizes[i].inferred);
   for (uint32_t i = 0; i < kernel->tensor_count; i++)
     for (uint32_t d = 0; d < kernel->tensors[i].rank; d++) {

@@ -317,7 +317,7 @@ static bool run_on_device(struct run *run) {
   if (run->device == DEVICE_AUTO && driver_open(&why)) run->device = DEVICE_CUDA;
   if (run->device == DEVICE_CUDA) {
     struct cuda_run cuda;
-    bool ok = cuda_run_begin(&cuda, &run->program.c, 0);
+    bool ok = cuda_run_begin(&cuda, &run->program.c, 0, cuda_run_instead);
     cuda.keeps_context = ok && run->session;
     ok = ok && run_on_gpu(run, &cuda);
     if (run->session) run->session->is_lost = !cuda_run_is_sound(&cuda);

@@ -23,12 +23,14 @@ bool cuda_run_fail(struct cuda_run *run, const char *call, cu_result error) {
     if (error_) return cuda_run_fail((run), #member, error_);                                                                 \
   } while (0)
 
-bool cuda_run_begin(struct cuda_run *run, struct compilation *c, int ordinal) {
+const char cuda_run_instead[] = "--device=sim runs the same PTX without a GPU";
+
+bool cuda_run_begin(struct cuda_run *run, struct compilation *c, int ordinal, const char *instead) {
   const char *why;
   *run = (struct cuda_run){.c = c, .driver = driver_open(&why)};
   if (!run->driver) {
     diag_error(&c->diag, ERROR_TOOL, nowhere, "%s", why);
-    diag_note(&c->diag, nowhere, "--device=sim runs the same PTX without a GPU");
+    diag_note(&c->diag, nowhere, "%s", instead);
     return false;
   }
   int count = 0;

@@ -19,8 +19,9 @@ struct cuda_run {
   bool keeps_context; // set behind cuda_run_begin: the primary context lives on for the next run of this process
 };
 
-// Opens device `ordinal` and makes its primary context current. False after an error.
-bool cuda_run_begin(struct cuda_run *run, struct compilation *c, int ordinal);
+// Opens device `ordinal` and makes its primary context current. False after an error; where there is no driver, a note says what may be done instead.
+bool cuda_run_begin(struct cuda_run *run, struct compilation *c, int ordinal, const char *instead);
+extern const char cuda_run_instead[]; // of what runs a program
 // The newest target that the device runs.
 const struct target *cuda_run_target(struct cuda_run *run);
 bool cuda_run_load(struct cuda_run *run, const char *ptx);

@@ -469,8 +469,6 @@ static bool check_kernel(struct checker *c, const struct ast_kernel *source, con
   declare_tensors(c, &source->inputs, false);
   declare_tensors(c, &source->outputs, true);
   check_spans(c);
-  if (source->outputs.count == 0)
-    diag_error(c->diag, ERROR_UNKNOWN_NAME, source->name.range, "kernel '%s' has no output", source->name.text);
   if (c->diag->error_count != errors) return false;
   bool is_closed = false, found = c->context->options->schedule == NULL;
   for (uint32_t i = 0; i < schedules->count && !is_closed && !c->context->options->class_name; i++) {

@@ -242,13 +242,9 @@ static struct ir_reducer *user_reducer(struct checker *c, const struct ast_reduc
       diag_error(c->diag, ERROR_REDUCER, source->identity->range, "the identity must be constant");
     list_push(c->arena, &reducer->identity, value ? value : ir_int(c->arena, TYPE_I32, 0));
   }
-  if (source->combine_params.count == 2) {
-    declare_state(&sub, source, source->combine_params.at[0], &reducer->combine.params, 0);
-    declare_state(&sub, source, source->combine_params.at[1], &reducer->combine.params, count);
-    check_function(&sub, source->combine, types, count, &reducer->combine);
-  } else {
-    diag_error(c->diag, ERROR_REDUCER, source->name.range, "combine takes two parameters");
-  }
+  declare_state(&sub, source, source->combine_params.at[0], &reducer->combine.params, 0);
+  declare_state(&sub, source, source->combine_params.at[1], &reducer->combine.params, count);
+  check_function(&sub, source->combine, types, count, &reducer->combine);
   if (source->update) {
     sub.symbols.count = 0;
     for (uint32_t i = 0; i < count; i++) list_push(c->arena, &reducer->update.params, ir_new_var(&names, VAR_LET, types[i], "s"));

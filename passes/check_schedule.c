@@ -197,10 +197,6 @@ static void note_tensors(struct checker *c, bool with_outputs) {
 // tile i by 32, j by 32 -> io, jo, ii, ji: the splits, then the order outers before inners.
 static bool check_tile(struct checker *c, const struct ast_directive *source) {
   uint32_t count = source->refs.count;
-  if (source->names.count != 2 * count) {
-    diag_error(c->diag, ERROR_DIRECTIVE, source->range, "a tile of %u axes has %u new names: the outer ones, then the inner ones", count, 2 * count);
-    return false;
-  }
   for (uint32_t i = 0; i < count; i++) {
     struct ir_directive *split = add_directive(c, DIRECTIVE_SPLIT_BY, source);
     const struct ast_ref *ref = source->refs.at[i];

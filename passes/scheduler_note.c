@@ -123,13 +123,17 @@ static const char *axes_around(struct scheduler *s, const char *tensor) {
   return joined(s, &list, "none");
 }
 
-static const char *reductions(struct scheduler *s) {
+// Where the reductions that `join` names are, and which there are.
+static void note_reductions(struct scheduler *s, const struct ir_directive *directive) {
   struct text list = {0};
   for (uint32_t n = 0; n < s->entry->stages.count; n++) {
     const struct ir_stage *stage = s->entry->stages.at[n];
-    if (stage->kind == STAGE_REDUCE) add(&list, stage->label);
+    if (stage->kind != STAGE_REDUCE) continue;
+    add(&list, stage->label);
+    for (uint32_t i = 0, told = 0; i < directive->axes.count && !told; i++)
+      if ((told = stage_is_named(stage, directive->axes.at[i]))) diag_note(s->diag, stage->range, "'%s' is here", stage->label);
   }
-  return joined(s, &list, "none");
+  diag_note(s->diag, nowhere, "legal here: reductions over the same axes, in the order of the kernel: %s", joined(s, &list, "none"));
 }
 
 // The earlier directive of the same kind, about the same tensor.
@@ -158,11 +162,11 @@ void scheduler_note_directive(struct scheduler *s, const struct ir_directive *di
     else axis_note(s->diag, axes.at[i]);
   }
   if (directive->kind == DIRECTIVE_ALLREDUCE) diag_note(s->diag, nowhere, "reduction axes on threads now: %s", reductions_on(s, bind_is_thread));
-  if (directive->kind == DIRECTIVE_COMBINE) diag_note(s->diag, nowhere, "reduction axes on blocks now: %s", reductions_on(s, bind_is_block));
+  if (directive->kind == DIRECTIVE_COMBINE || (directive->kind == DIRECTIVE_UNROLL && !axes.count && strcmp(directive->axes.at[0], "combine") == 0)) diag_note(s->diag, nowhere, "reduction axes on blocks now: %s", reductions_on(s, bind_is_block));
   if (directive->kind == DIRECTIVE_REGISTERS || directive->kind == DIRECTIVE_SHARED)
     diag_note(s->diag, nowhere, "axes around what reads '%s' now: %s", (const char *)directive->names.at[0], axes_around(s, directive->names.at[0]));
   if (directive->kind == DIRECTIVE_CACHE || directive->kind == DIRECTIVE_BLOCKS) note_first(s, directive);
   if (directive->kind == DIRECTIVE_CACHE) diag_note(s->diag, nowhere, "a tensor takes one hint: evict_first, evict_last, no_allocate or streaming");
   if (directive->kind == DIRECTIVE_BLOCKS) diag_note(s->diag, nowhere, "a schedule takes one promise: blocks 2");
-  if (directive->kind == DIRECTIVE_JOIN) diag_note(s->diag, nowhere, "reductions now, in their order: %s", reductions(s));
+  if (directive->kind == DIRECTIVE_JOIN) note_reductions(s, directive);
 }

@@ -113,7 +113,7 @@ bool mentions_axis(const struct ir_expr *e) {
 
 struct ir_expr *extent_wide(struct arena *arena, struct ir_expr *e) {
   if (e->op == OP_CONST) return ir_int(arena, TYPE_I64, e->integer);
-  if (e->op == OP_ADD || e->op == OP_SUB || e->op == OP_MUL || e->op == OP_DIV || e->op == OP_MOD || e->op == OP_MIN || e->op == OP_MAX)
+  if (e->op == OP_ADD || e->op == OP_SUB || e->op == OP_MUL || e->op == OP_DIV || e->op == OP_MOD || e->op == OP_MIN || e->op == OP_MAX || (e->op == OP_AND && e->type == TYPE_INDEX))
     return ir_binary(arena, e->op, extent_wide(arena, e->args[0]), extent_wide(arena, e->args[1]));
   return ir_cast(arena, TYPE_I64, e);
 }

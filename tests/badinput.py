@@ -78,6 +78,7 @@ source('conditions 100,000 deep', HEAD + 'i < 1 ? 1.0 : ' * DEEP + '1.0' + TAIL,
 source('blocks 100,000 deep', HEAD + 'sum(j in n) { let x = ' * DEEP + '1.0' + '; x }' * DEEP + TAIL, 'deep')
 source('statements 100,000 deep',
        'kernel k(A: f32[n]) -> (B: f32[n]) {\n' + 'if n > 0 { ' * DEEP + '}' * DEEP + '}\n', 'deep')
+source('30,000 signs', 'kernel k(A: f32[n]) -> (B: f32[n]) { for i in n { B[i] = ' + '-' * 30000 + 'A[i]; } }\n', 'the text nests too deeply here')
 source('4,000 errors', 'kernel k(A: f32[n]) -> (B: f32[n]) { for i in n {\n' + 'let x = nothing;\n' * 4000 + '} }\n', 'more not shown')
 source('4,000 errors, all printed', 'kernel k(A: f32[n]) -> (B: f32[n]) { for i in n {\n' + 'let x = nothing;\n' * 4000 + '} }\n',
        '4000 errors', args=['--error-limit=0'], limit=1 << 24)
@@ -93,7 +94,7 @@ source('a negative extent', 'kernel k(A: f32[0 - 5]) -> (B: f32[1]) { B[0] = 1; 
 
 def large(title, text, legal, *, says='E505'):
     """What is refused at once, and what is still compiled."""
-    Case(title, ['in.red', '-o', 'out.ptx'], [says, 'at most'], {'in.red': text})
+    Case(title, ['in.red', '-o', 'out.ptx'], [*([says] if isinstance(says, str) else says), 'at most'], {'in.red': text})
     Case(f'not too large: {title}', ['in.red', '-o', '/dev/null'], None, {'in.red': legal}, exit=0)
 
 
@@ -151,15 +152,16 @@ def chained(count, schedule=''):
 
 
 large('100,000 lets', lets(100000), lets(1000))
-large('10,000 calls', calls(10000), calls(50))
+large('10,000 calls', calls(10000), calls(50), says='too many operations: at most 32000')
 large('20,000 stores to one output', stores(20000), stores(512))
-large('3,000 outputs', outputs(3000), outputs(120))
+large('513 stores to one output', stores(513), stores(512), says='too many reductions and assignments: at most 512')
+large('3,000 outputs', outputs(3000), outputs(120), says='too many parameters: at most 256')
 large('1,000 arms of an if', arms(1000), arms(30))
 large('1,000 nested reductions', nested(1000), nested(500))
-large('5,000 splits', splits(5000), splits(40))
+large('5,000 splits', splits(5000), splits(40), says='the schedule has 5000 directives')
 large('100 splits in each other', splits(100), splits(32))
 large('300 splits of halves', halves(300), halves(48))
-large('5,000 schedules', alternatives(5000), alternatives(40))
+large('5,000 schedules', alternatives(5000), alternatives(40), says=['too many schedules: at most 256', 'several kernels, each with a part of them, are compiled much faster'])
 large('1,024 copies of 200 terms', unrolled(200), unrolled(4, 64))
 large('1,000 reductions, one behind another', chained(1000), chained(150))
 
@@ -175,7 +177,49 @@ Case('an argument of 100,000 bytes', ['good.red', '--' + 'x' * 100000], 'unknown
 Case('an argument that is not UTF-8', ['good.red', b'--\xff\xfe'], 'unknown option', exit=2)
 Case('a response file that names itself', ['@loop'], 'without end', {'loop': '@loop\n'}, exit=2)
 Case('response files that fan out', ['@a'], 'without end', {'a': '@b\n' * 1000, 'b': '@c\n' * 1000, 'c': ''}, exit=2)
-Case('a response file of random bytes', ['@r'], 'not text', {'r': garbage(4096, 3) + b'\0'}, exit=2)
+Case('a response file of random bytes', ['@r'], 'is not text', {'r': garbage(4096, 3) + b'\0'}, exit=2)
+
+Case('a batch of random bytes', ['run', '--batch=b'], 'is not text', {'b': garbage(4096, 4) + b'\0'}, exit=2)
+Case('a program with a byte 0', ['in.red'], 'byte 0x00: this is not a text file', {'in.red': GOOD + '\0'})
+Case('a program of 65 MiB', ['in.red'], "': it has more than 64 MiB", setup=lambda d: os.truncate(make(d, 'in.red'), 65 << 20))
+
+# ---- Tools that are missing or fail
+
+
+def tool(folder, name, script):
+    path = os.path.join(folder, name)
+    with open(path, 'w', encoding='utf-8') as f:
+        f.write(script)
+    os.chmod(path, 0o755)
+
+
+NO_TOOLS = {'PATH': '', 'CUDA_HOME': '', 'CUDA_PATH': ''}
+Case('no ptxas', ['good.red', '-o', 'out.cubin'], ['a cubin needs ptxas, which is neither in PATH nor in $CUDA_HOME/bin', 'PTX needs no tool: --emit=ptx', 'E504'], env=NO_TOOLS)
+Case('a ptxas that fails', ['good.red', '-o', 'out.cubin'], ['ptxas\' failed with status 3', 'it said: no such chip', 'E504'], setup=lambda d: tool(d, 'ptxas', '#!/bin/sh\necho no such chip\nexit 3\n'), env={**NO_TOOLS, 'PATH': '.'})
+Case('a ptxas that is no program', ['good.red', '-o', 'out.cubin'], "cannot run '", setup=lambda d: tool(d, 'ptxas', '#!/nowhere/sh\n'), env={**NO_TOOLS, 'PATH': '.'})
+
+Case('no folder for a tool to work in', ['good.red', '-o', 'out.cubin'], "cannot make a folder in '/nowhere'", setup=lambda d: tool(d, 'ptxas', '#!/bin/sh\n'),
+     env={**NO_TOOLS, 'PATH': '.', 'TMPDIR': '/nowhere'})
+
+# ---- Arguments in files
+
+
+def npy(header, version=b'\x01\x00', data=b''):
+    text = header.encode()
+    return b'\x93NUMPY' + version + len(text).to_bytes(2, 'little') + text + data
+
+
+def array(title, content, says):
+    Case(title, ['run', 'good.red', '--size', 'm=1', '--arg', 'A=a.npy'], says, {'a.npy': content})
+
+
+array('an array of a newer format', npy('', b'\x09\x00'), 'version 9.0 of the .npy format is not known')
+array('an array without its header', npy('', b'\x02\x00')[:10], 'the file is cut off in its header')
+array('an array whose header is no dictionary', npy('{1: 2}'), 'malformed header: no key')
+array('an array of another type', npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1, 1)}", data=bytes(8)), 'a.npy has elements of type float64, the kernel\'s are f32')
+
+Case('an array that is called one of another type', ['run', 'good.red', '--size', 'm=1', '--arg', 'A=f64@a.npy'], 'its elements are of type f32, not f64',
+     {'a.npy': npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1)}", data=bytes(4))})
 
 # ---- Files that cannot be read
 
@@ -292,7 +336,7 @@ def run(case, redc, folder):
             case.before()
 
     env = {k: v for k, v in os.environ.items() if not k.startswith('RED_')}
-    env.update(LC_ALL='C', TMPDIR=folder, ASAN_OPTIONS='exitcode=99', UBSAN_OPTIONS='exitcode=99', **case.env)
+    env.update({'LC_ALL': 'C', 'TMPDIR': folder, 'ASAN_OPTIONS': 'exitcode=99', 'UBSAN_OPTIONS': 'exitcode=99', **case.env})
     start = time.monotonic()
     process = subprocess.Popen([redc, *case.args], cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=out,
                                stderr=subprocess.PIPE, preexec_fn=child, start_new_session=True)
