@@ -59,6 +59,7 @@ UNREACHED = {
     "stage '%s' reads the result of '%s', reduced over the grid, over other axes than it is kept over: that is not lowered by this version": 'no directive is known that leads there',
     'its place is no sum of products of axes': 'no index is known whose bounds are proved and that is none',
     'where one starts is no sum of products of axes': 'no index is known whose bounds are proved and that is none',
+    "axis '%s' on threads has no constant extent": 'an axis of another extent is not bound to threads',
     'the copy is here': PROOF,
     'the value comes from here': PROOF,
     'the other access is here': PROOF,
