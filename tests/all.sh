@@ -80,7 +80,7 @@ configure_and_build() {
 # units PRESET: every ctest but the golden files; counts the tests inside each program that says how many. Builds other than the
 # release leave out what takes minutes: many whole runs of redc, which the release has seen.
 units() {
-  slow='^(run/(cases|permutes)|lift|inspect_.*|passes|mutation|proofs|sweep_compile|docs)$'
+  slow='^(run/(cases|permutes)|lift|inspect_.*|passes|mutation|proofs|sweep_compile|docs|format|messages)$'
   [ "$1" != release ] || slow='^$'
   folder=$root/build
   [ "$1" = release ] || folder=$root/build/$1
