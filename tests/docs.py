@@ -10,7 +10,8 @@ It is compiled by redc with the arguments, to PTX and to CUDA, without a message
 block behind it. A block `message` has lines that the block before it makes redc print, `output` lines that its run prints,
 and `cuda COMMAND` is a part, line for line, of what the command prints; --update writes it anew. A block `c` is a program that compiles. Each line of a block `sh` that begins with build/redc must succeed.
 
-The language's types, functions, reducers, directives and reserved words must all be named in docs/language.md.
+The language's types, functions, reducers, directives with the words of their forms, reserved words, and what schedules may ask about must all be named in
+docs/language.md and docs/red-lang.7.
 """
 
 import argparse
@@ -58,7 +59,10 @@ def words_of_the_language():
             + all_of('passes/check_expr.c', r'functions\[\] = \{.*?\n\};', r'\{"(\w+)"')
             + all_of('passes/check_reduce.c', r'builtins\[\] = \{.*?\n\};', r'\{"(\w+)"')
             + all_of('grammar/red.y', r'\{"a directive",.*?\}', r'\b([A-Z]+)\b')
-            + all_of('grammar/red.y', r'%token KERNEL.*?"\'_\'"', r'"\'(\w+)\'"'))
+            + all_of('grammar/red.y', r'%token KERNEL.*?"\'_\'"', r'"\'(\w+)\'"')
+            + all_of('compiler/ast_build.c', r'caches\[\] = .*?copies\[\] = .*?;', r'"(\w+)"')
+            + all_of('passes/check_schedule.c', r'static struct ir_expr \*schedule_call.*?\n\}', r'strcmp\(name, "(\w+)"')
+            + all_of('passes/check_schedule.c', r'device_facts\[\] = \{.*?;', r'"(\w+)"'))
 
 
 class Checker:
@@ -169,10 +173,12 @@ class Checker:
 
     def reference(self):
         text = read('docs/language.md')
+        manual = re.sub(r'\\f.|\\&', ' ', read('docs/red-lang.7'))
         for word, where in words_of_the_language():
             word = word.lower()
-            named = re.search(rf'(?<!\w){re.escape(word)}(?!\w)', text)
-            self.say('docs/language.md', None if named else f"does not name '{word}' of {where}")
+            for page, held in (('docs/language.md', text), ('docs/red-lang.7', manual)):
+                named = re.search(rf'(?<!\w){re.escape(word)}(?!\w)', held)
+                self.say(page, None if named else f"does not name '{word}' of {where}")
 
 
 def main():

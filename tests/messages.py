@@ -6,7 +6,7 @@
 Reads the sources: the numbers of compiler/errors.def, and each string with a space in a call of a function that reports errors
 (REPORTERS). A message is met where its text, with anything in the places of its conversions, stands in what a case of tests/golden
 or a page of docs expects, or a part of it between conversions in a string of another test. What is met nowhere fails, unless UNREACHED
-says why; one that is met, or gone, has no place there. A call of diag_error whose format is no string stands in a function that is a reporter.
+says why; one that is met, or gone, has no place there. --explain-error says of each number what the table has. A call of diag_error whose format is no string stands in a function that is a reporter.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import glob
 import io
 import os
 import re
+import subprocess
 import sys
 import tokenize
 
@@ -47,7 +48,6 @@ UNREACHED = {
     '%s needs %s, which is neither beside redc nor in PATH': 'a build without Clang',
     'it is built with redc where Clang is found: install %s, then configure and build anew': 'a build without Clang',
     'a stage asks for no known way to combine blocks': READ,
-    'a stage asks for more than %d loads of what blocks left': READ,
     'an arrival is over block axes, and has none of its own': READ,
     'a hint of no known kind, or for no tensor': READ,
     'an atomic has one memory object and at most one result': READ,
@@ -215,15 +215,21 @@ def test_strings():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--redc', help='not used')
+    parser.add_argument('--redc', default=os.path.join(ROOT, 'build', 'redc'))
     parser.add_argument('--list', action='store_true', help='print every message and where it is met')
     options = parser.parse_args()
     found, wrong = messages()
     text, strings = expected_texts(), test_strings()
-    for name, number in re.findall(r'(?m)^E\((\w+), (\d+),', open(os.path.join(ROOT, 'compiler/errors.def'), encoding='utf-8').read()):
+    with open(os.path.join(ROOT, 'compiler/errors.def'), encoding='utf-8') as f:
+        table = re.findall(r'(?m)^E\((\w+), (\d+), ("(?:\\.|[^"\\])*"), ("(?:\\.|[^"\\])*")\)$', f.read())
+    for name, number, title, explanation in table:
+        for spelled in (number, 'E' + number):
+            said = subprocess.run([options.redc, f'--explain-error={spelled}'], capture_output=True, text=True, check=False)
+            if (said.returncode, said.stdout) != (0, f'E{number}: {unescape(title[1:-1])}\n{unescape(explanation[1:-1])}\n'):
+                wrong.append(f'--explain-error={spelled} says: {said.stdout}{said.stderr}')
         if f'[E{number}]' not in text and not any(f'E{number}' in s for s in strings) and f'E{number}' not in UNREACHED:
             wrong.append(f'compiler/errors.def: no golden case expects E{number} ({name})')
-    met = 0
+    met = len(table)
     for message, (name, line) in sorted(found.items(), key=lambda item: item[1]):
         pieces = pieces_of(message)
         where = None
