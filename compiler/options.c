@@ -1,4 +1,5 @@
 #include "compiler/options.h"
+#include "compiler/depfile.h"
 
 #include "compiler/output.h"
 #include "compiler/run_cuda.h"
@@ -433,6 +434,18 @@ static void check_output(struct options *options) {
   if (options->names_targets && !is_file) refuse(options, "several targets need -o PATH: a file each is written");
 }
 
+// The file of -MD is neither an input nor an output.
+static void check_dependencies(struct options *options) {
+  struct diag *diag = &options->compilation->diag;
+  const char *path = options->dependency_file ? options->dependency_file : depfile_path(&options->compilation->arena, options->output);
+  if (!options->dependencies || strcmp(path, "-") == 0) return;
+  for (uint32_t i = 0; i < options->inputs.count; i++)
+    if (output_is_same_file(options->inputs.at[i], path)) diag_error(diag, ERROR_USAGE, nowhere, "the dependencies in '%s' would replace an input", path);
+  bool is_device = strncmp(path, "/dev/", 5) == 0;
+  if (!is_device && (strcmp(path, options->output) == 0 || output_is_same_file(path, options->output)))
+    diag_error(diag, ERROR_USAGE, nowhere, "'%s' would be both the output and the file of its dependencies", path);
+}
+
 static void check_inputs(struct options *options) {
   struct compilation *c = options->compilation;
   uint32_t standard = 0;
@@ -474,6 +487,7 @@ bool options_parse(struct options *options, int argc, char **argv) {
     choose_output(options);
     check_output(options);
     check_inputs(options);
+    check_dependencies(options);
   }
   return c->diag.error_count == errors;
 }
