@@ -321,9 +321,43 @@ static void clamp_lets(struct edge *e, const struct list *lets, struct list *out
   }
 }
 
-static bool can_select(const struct ir_stmt *guard) {
+// Whether the wide load begins at whole vectors too where x has another value: it moves the place by multiples of them, or not at all.
+static bool stays_aligned(struct edge *e, struct facts *facts, const struct list *lets, const struct ir_stmt *load, struct ir_var *x) {
+  struct poly offset = poly_constant(facts, 0), by, rest;
+  struct ir_var *any = ir_new_var(e->kernel, VAR_LET, TYPE_INDEX, x->label); // of which nothing is known
+  for (uint32_t d = 0; d < load->indices.count; d++) {
+    struct ir_expr *index = load->indices.at[d];
+    for (uint32_t i = lets->count; i-- > 0;) {
+      struct ir_stmt *let = lets->at[i];
+      if (let->var == x) continue;
+      let->var->subst = let->value;
+      index = ir_substitute(e->arena, index);
+      let->var->subst = NULL;
+    }
+    if (!ir_mentions(index, x)) continue;
+    x->subst = ir_ref(e->arena, any);
+    index = ir_substitute(e->arena, index);
+    x->subst = NULL;
+    offset = poly_add(facts, offset, poly_mul(facts, poly_of(facts, index), poly_of(facts, load->mem->strides.at[d])));
+  }
+  struct ir_expr *step = poly_linear(facts, offset, any, &by, &rest) ? poly_to_expr(facts, by) : NULL;
+  return step && prove_divides(facts, ir_int(e->arena, TYPE_I64, load->results.count), step);
+}
+
+static bool are_aligned(struct edge *e, struct facts *facts, const struct list *lets, const struct list *block, struct ir_var *x) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *stmt = block->at[i];
+    if (stmt->kind == IR_LOAD_WIDE && stmt->mem->space == SPACE_GLOBAL && !stays_aligned(e, facts, lets, stmt, x)) return false;
+    if (!are_aligned(e, facts, lets, &stmt->body, x)) return false;
+  }
+  return true;
+}
+
+static bool can_select(struct edge *e, struct facts *facts, const struct ir_stmt *loop, const struct ir_stmt *guard) {
   const struct ir_expr *x = guard->value->args[0];
-  return x->op == OP_VAR && is_selectable(&guard->body) && !reads_partial(&guard->body, x->var);
+  struct list lets = {0}, loops = {0};
+  gather(&lets, &loops, &loop->body, e->arena);
+  return x->op == OP_VAR && is_selectable(&guard->body) && !reads_partial(&guard->body, x->var) && are_aligned(e, facts, &lets, &guard->body, x->var);
 }
 
 // Clamps addresses and selects values in the guard's place, which is somewhere in the block. E is at least 1 where this runs. `lets` are those of the loop before `block`.
@@ -410,7 +444,7 @@ static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
   statement_facts(e->entry, &facts, loop);
   if (!ir_const_is(loop->lo, 0) || has_collective(&loop->body) || !find_candidate(e, loop, &facts, &loop->body, &c)) return 1;
   if (loop->unroll == UINT32_MAX || loop->unroll == UNROLL_VECTOR) {
-    if (!can_select(c.guard) || reads_partly_written(e, c.guard)) return 1;
+    if (!can_select(e, &facts, loop, c.guard) || reads_partly_written(e, c.guard)) return 1;
     struct list lets = {0};
     select_guard(e, &loop->body, c.guard, &lets);
     block->at[place] = test_end(e, &c, loop);
@@ -438,7 +472,7 @@ static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
   edge->body = ir_clone_block(e->kernel, &loop->body);
   loop->var->subst = NULL;
   struct list lets = {0};
-  bool is_selected = is_cut && can_select(c.guard) && !reads_partly_written(e, c.guard);
+  bool is_selected = is_cut && can_select(e, &facts, loop, c.guard) && !reads_partly_written(e, c.guard);
   if (is_selected) select_guard(e, &edge->body, find_twin(&loop->body, &edge->body, c.guard), &lets);
   bool is_tested = is_selected && !is_empty_without_end(e, &facts, &c, loop);
   if (!is_selected || c.base) list_push(e->arena, &e->parts, loop), list_push(e->arena, &e->parts, edge);

@@ -332,7 +332,8 @@ static struct ir_stage *make_stage(struct keeper *k, const struct ir_stage *firs
       axis->var->range = source->axis->var->range;
       source->axis->var->subst = ir_ref(k->arena, axis->var);
       if (source->axis == partial) {
-        axis->extent = ir_int(k->arena, TYPE_INDEX, is_rest ? partial->extent->integer - k->depth : kept_extent(k, &all, partial));
+        int64_t extent = partial->extent->integer; // of 0 there is an element, and no step
+        axis->extent = ir_int(k->arena, TYPE_INDEX, is_rest ? extent - k->depth : extent < k->depth ? extent : k->depth);
         if (is_rest) source->axis->var->subst = ir_binary(k->arena, OP_ADD, source->axis->var->subst, ir_int(k->arena, TYPE_INDEX, k->depth));
         moved = axis;
       }
