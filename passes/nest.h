@@ -19,6 +19,7 @@ struct work {
   struct list inner_axes; // struct ir_axis: parallel loops inside the reduction
   struct list accumulators; // struct ir_var MUTABLE or, with inner axes, struct ir_mem
   struct list kept;         // struct ir_mem, with kept axes
+  struct list outer_lets;   // struct ir_expr or NULL: what the stage's lets are called around it, between nest_begin_lets and nest_end_lets
   struct list outer_guards; // struct ir_expr: those of the stage that mention no axis reduced over; in the order of its guards
 };
 

@@ -134,12 +134,16 @@ void nest_emit_init(struct nest *n, struct work *w, struct list *out) {
 void nest_begin_lets(struct nest *n, struct work *w, struct list *out) {
   for (uint32_t i = 0; i < w->stage->lets.count; i++) {
     struct ir_stmt *let = w->stage->lets.at[i];
-    nest_emit_let(n, out, let->var, nest_here(n, let->value), let->range);
-    let->var->subst = ir_ref(n->arena, let->var);
+    struct ir_expr *value = nest_here(n, let->value), *outer = let->var->subst; // an axis of another stage too, under other conditions
+    struct ir_var *var = outer ? nest_new_let(n, let->var->label, let->var->type) : let->var;
+    nest_emit_let(n, out, var, value, let->range);
+    let->var->subst = ir_ref(n->arena, var);
+    list_push(n->arena, &w->outer_lets, outer);
   }
 }
 void nest_end_lets(struct work *w) {
-  for (uint32_t i = 0; i < w->stage->lets.count; i++) list_at(&w->stage->lets, struct ir_stmt, i)->var->subst = NULL;
+  for (uint32_t i = 0; i < w->stage->lets.count; i++) list_at(&w->stage->lets, struct ir_stmt, i)->var->subst = w->outer_lets.at[i];
+  w->outer_lets.count = 0;
 }
 
 // An operand that is no leaf gets a name, since combine may use it more than once.

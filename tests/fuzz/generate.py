@@ -10,6 +10,7 @@ import random
 import re
 
 import aimed
+import nests
 
 INTS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
 FLOATS = ["f32", "f64"]
@@ -82,7 +83,9 @@ class Case:
         self.values = {}  # --arg of tensors
         self.options, self.arch = [], None
         self.aim = random.Random(number + (2 << 40))
-        if self.aim.random() < 0.3:
+        if random.Random(number + (3 << 40)).random() < 0.25:
+            nests.fill(self)
+        elif self.aim.random() < 0.3:
             aimed.fill(self)
         else:
             self.kernel()
