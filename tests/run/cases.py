@@ -95,6 +95,8 @@ def cases():
         yield ('A14 u64 min' + bound, rowsum('u64', 'min') + bound, [*sizes(n=1), '-D', 'm=32', '--arg', 'A=(i << 32) + 31 - i'], array('B', [31]))
         yield ('A24 u32 max' + bound, rowsum('u32', 'max') + bound, [*sizes(n=2), '-D', 'm=32', '--arg', 'A=i0 == 0 ? i1 : 0'], array('B', [31, 0]))
         yield ('A24 i32 min' + bound, rowsum('i32', 'min') + bound, [*sizes(n=1), '-D', 'm=32', '--arg', 'A=i-20'], array('B', [-20]))
+        yield ('A24 u32 min' + bound, rowsum('u32', 'min') + bound, [*sizes(n=2), '-D', 'm=32', '--arg', 'A=i0 == 0 ? i1 + 3 : 0'], array('B', [3, 0]))
+        yield ('A24 i32 max' + bound, rowsum('i32', 'max') + bound, [*sizes(n=1), '-D', 'm=32', '--arg', 'A=i-20'], array('B', [11]))
         yield ('A32 max of -inf' + bound, rowsum('f16', 'max') + bound, [*sizes(n=3), '-D', 'm=13', '--arg', 'A=const(-inf)'],
                array('B', [-math.inf] * 3))
         yield ('A32 min of inf' + bound, rowsum('f32', 'min') + bound, [*sizes(n=3), '-D', 'm=13', '--arg', 'A=const(inf)'],
