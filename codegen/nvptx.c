@@ -33,6 +33,12 @@ static void on_fatal_error(const char *reason) {
   longjmp(rescue->back, 1);
 }
 
+// 0: the pipeline in use; others are being measured.
+static int pipeline_number(void) {
+  const char *number = getenv("RED_X_PIPELINE");
+  return number ? atoi(number) : 0;
+}
+
 static void initialize(void) {
   LLVMInitializeNVPTXTargetInfo();
   LLVMInitializeNVPTXTarget();
@@ -43,7 +49,11 @@ static void initialize(void) {
   // Strength reduction of loops is a seventh of a column's compilation, and takes registers: a tenth fewer without it over 700 entries, 2 % fewer instructions behind
   // ptxas, and on an H200 the same times.
   static const char *const options[] = {"red", "-disable-licm-promotion", "-disable-lsr"};
-  LLVMParseCommandLineOptions(3, options, NULL);
+  static const char *const fast[] = {"red", "-disable-licm-promotion", "-start-before=safe-stack", "-disable-machine-licm", "-disable-machine-cse", "-disable-machine-sink", "-disable-peephole",
+                                     "-disable-early-taildup", "-disable-block-placement", "-disable-branch-fold", "-disable-tail-duplicate", "-disable-copyprop", "-disable-ssc",
+                                     "-enable-misched=false"};
+  if (pipeline_number()) LLVMParseCommandLineOptions(sizeof fast / sizeof *fast, fast, NULL);
+  else LLVMParseCommandLineOptions(3, options, NULL);
   LLVMInstallFatalErrorHandler(on_fatal_error);
 }
 
@@ -236,8 +246,20 @@ static void forbid(struct nvptx *cg, bool forbidden) {
   "simplifycfg<no-keep-loops;hoist-common-insts;sink-common-insts>,loop-unroll<O3>," INSTCOMBINE ",loop-mssa(licm<allowspeculation>),"      \
   "instsimplify,div-rem-pairs,simplifycfg)"
 
+#define ADDRESSES ",separate-const-offset-from-gep,speculative-execution,slsr,early-cse)"
+#define LOOPS                                                                                                                               \
+  "loop-mssa(loop-instsimplify,loop-simplifycfg,licm<no-allowspeculation>,loop-rotate,licm<allowspeculation>,simple-loop-unswitch<nontrivial;trivial>)," \
+  "loop(loop-deletion,loop-unroll-full),"
+#define CLEAN ",loop-mssa(licm<allowspeculation>),simplifycfg<no-keep-loops;hoist-common-insts;sink-common-insts>" ADDRESSES
+#define FAST_1                                                                                                                              \
+  "function<eager-inv>(sroa<modify-cfg>,early-cse<memssa>,simplifycfg," INSTCOMBINE ",reassociate," LOOPS "sroa<modify-cfg>,early-cse<memssa>,correlated-propagation," \
+  "simplifycfg<hoist-common-insts;sink-common-insts>,loop-unroll<O3>," INSTCOMBINE CLEAN
+#define FAST_2                                                                                                                              \
+  "function<eager-inv>(sroa<modify-cfg>,early-cse<memssa>,simplifycfg," INSTCOMBINE ",reassociate," LOOPS "sroa<modify-cfg>,early-cse<memssa>,correlated-propagation," \
+  "simplifycfg<hoist-common-insts;sink-common-insts>,loop-unroll<O3>,instsimplify" CLEAN
+
 static bool optimize(struct nvptx *cg, LLVMTargetMachineRef machine) {
-  static const char *const pipelines[] = {"default<O0>", "default<O1>", "default<O2>", PIPELINE};
+  const char *const pipelines[] = {"default<O0>", "default<O1>", "default<O2>", pipeline_number() == 1 ? FAST_1 : pipeline_number() == 2 ? FAST_2 : PIPELINE};
   uint32_t level = cg->level;
   LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
   forbid(cg, true);
