@@ -4,6 +4,7 @@ what the compiler schedules by itself (permutes, rows and columns of known sizes
 fill(case) makes the whole of a case, spoil(case) puts a wrong word into its schedules or indices: that is refused, or the answer is the same.
 """
 import math
+import random
 import re
 
 INTS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
@@ -96,6 +97,10 @@ def copies(case):
         out += [f"stage A1 at io in shared{how};"]
     if r.random() < 0.3:
         out.append(r.choice(["unroll B1.j by 2;", "split B1.j by 4 -> b1, b2; vectorize b2;", "split B1.j by 8 -> b1, b2; bind b2 -> thread.y;"]))
+    ahead = random.Random(case.number + (3 << 40))
+    if ahead.random() < 0.5:  # blocks take rows in turn, and fill those of later turns ahead
+        out[1] = ahead.choice(["split io by 2 -> turn, g; reorder g, turn; bind g -> block.x;", "split io into 2 -> g, turn; bind g -> block.x;", "split io by 1 -> turn, g; reorder g, turn; bind g -> block.x;"])
+        out = [d.replace("stage A1 at io", "stage A1 at turn").replace(how + ";", f" depth {depth}{how};") for depth in [ahead.choice([2, 2, 3, 4, 8])] for d in out]
     put_schedule(case, out)
     case.arch = r.choice(ARCHITECTURES)
 
