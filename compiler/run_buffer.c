@@ -54,7 +54,7 @@ bool buffer_init(struct buffer *buffer, const char *name, enum type type, uint32
     int64_t *row_major = arena_array(arena, int64_t, rank + 1), step = 1;
     for (uint32_t d = rank; d-- > 0;) {
       row_major[d] = step;
-      if (!is_empty && !overflows) step *= dims[d];
+      if ((is_empty || !overflows) && __builtin_mul_overflow(step, dims[d], &step)) step = 0; // of a tensor without elements: as a launch counts them
     }
     buffer->strides = row_major;
   }

@@ -196,12 +196,15 @@ static struct ir_reducer *user_reducer(struct checker *c, const struct ast_reduc
   struct ir_entry scratch = {0};
   sub.kernel = &names;
   sub.entry = &scratch;
-  for (uint32_t i = 0; i < source->type_params.count; i++) { // a type parameter is the type of the first operand that has it
+  // A type parameter is the type of the first operand that has it. Where `update` says what operands there are, as many as components, they are those; otherwise
+  // the parameters are the types of the operands in their order.
+  bool has_own_operands = source->update && operand_count != count;
+  for (uint32_t i = 0; i < source->type_params.count; i++) {
     const struct ast_name *parameter = source->type_params.at[i];
     struct type_binding *binding = arena_new(c->arena, struct type_binding);
     binding->name = parameter->text;
-    uint32_t place = 0;
-    for (uint32_t k = count; !source->update && k-- > 0;)
+    uint32_t place = has_own_operands ? i : 0;
+    for (uint32_t k = count; !has_own_operands && k-- > 0;)
       if (strcmp(list_at(&source->components, struct ast_component, k)->type.text, parameter->text) == 0) place = k;
     if (place >= operand_count) place = 0;
     binding->type = operands[place];
