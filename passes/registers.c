@@ -10,7 +10,7 @@
 // outermost of these loops alone. The others are in shared memory, where each thread has words of its own:
 //
 //   stage X: store X_rest[jo, jt, jv] = load(X, i, j)      at step jo + 2
-//   stage peak: operand select(jo < 2, load(X_kept, min(jo, 1), jv), load(X_rest, max(jo - 2, 0), jt, jv))
+//   stage peak: let rest = load(X_rest, max(jo - 2, 0), jt, jv);  operand select(jo < 2, load(X_kept, min(jo, 1), jv), rest)
 #include <string.h>
 
 #include "passes/schedule.h"
@@ -199,8 +199,8 @@ static struct list rest_indices(struct keeper *k, const struct ir_stage *stage, 
   return indices;
 }
 
-// What the stage reads instead of the tensor.
-static struct ir_expr *load_kept(struct keeper *k, const struct ir_stage *stage, const struct list *serial) {
+// What the stage reads instead of the tensor. What is read of shared memory stands alone: *rest_let, a let in front of the others, or NULL.
+static struct ir_expr *load_kept(struct keeper *k, const struct ir_stage *stage, const struct list *serial, struct ir_stmt **rest_let) {
   struct list indices = {0};
   const struct ir_axis *partial = k->rest ? partial_axis(k, serial) : NULL;
   for (uint32_t i = 0; i < serial->count; i++) {
@@ -210,19 +210,26 @@ static struct ir_expr *load_kept(struct keeper *k, const struct ir_stage *stage,
     list_push(k->arena, &indices, index);
   }
   struct ir_expr *kept = ir_load(k->arena, k->kept, &indices);
+  *rest_let = NULL;
   if (!partial) return kept;
   struct ir_expr *depth = ir_int(k->arena, TYPE_INDEX, k->depth), *step = ir_ref(k->arena, partial->var);
   struct list rest = rest_indices(k, stage, serial, ir_binary(k->arena, OP_MAX, ir_binary(k->arena, OP_SUB, step, depth), ir_int(k->arena, TYPE_INDEX, 0)));
-  return ir_select(k->arena, ir_binary(k->arena, OP_LT, step, depth), kept, ir_load(k->arena, k->rest, &rest));
+  struct ir_var *var = ir_new_var(k->kernel, VAR_LET, k->tensor->type, k->rest->label);
+  *rest_let = ir_let(k->arena, var, ir_load(k->arena, k->rest, &rest), stage->range);
+  return ir_select(k->arena, ir_binary(k->arena, OP_LT, step, depth), kept, ir_ref(k->arena, var));
 }
 
 static void use_kept(struct keeper *k, struct ir_stage *stage) {
   struct list own = own_axes(k, stage), serial = serial_axes(k, &own);
-  struct load_replacement replace = {k->tensor, load_kept(k, stage, &serial)};
+  struct ir_stmt *rest_let;
+  struct load_replacement replace = {k->tensor, load_kept(k, stage, &serial, &rest_let)};
   load_replace_list(k->arena, &stage->operands, &replace);
   load_replace_list(k->arena, &stage->guards, &replace);
   ir_rewrite_block(k->arena, &stage->lets, load_replace, &replace);
   if (stage->value) stage->value = ir_rewrite_expr(k->arena, stage->value, load_replace, &replace);
+  if (!rest_let) return;
+  stage->lets = list_copy(k->arena, &stage->lets);
+  list_insert(k->arena, &stage->lets, 0, rest_let);
 }
 
 // Constant extents for the array's dimensions, and loops that are unrolled whole.
