@@ -444,7 +444,7 @@ static void add_axis_of_run(struct sharer *s, struct ir_stage *fill, const char 
 }
 
 // The place in the tensor of an element of a piece, in the fill. A tensor without elements is not read.
-static struct ir_expr *place_in_run(struct sharer *s, const struct ir_stage *reader, const struct ir_expr *load, struct ir_stage *fill, struct ir_expr *first, bool may_precede, int64_t pieces, struct ir_var *piece_var,
+static struct ir_expr *place_in_run(struct sharer *s, struct ir_stage *fill, struct ir_expr *first, bool may_precede, int64_t pieces, struct ir_var *piece_var,
                                     struct ir_var *element) {
   struct arena *arena = s->arena;
   struct ir_expr *factor = ir_int(arena, TYPE_INDEX, pieces), *one = ir_int(arena, TYPE_INDEX, 1), *total = ir_int(arena, TYPE_I64, 1);
@@ -453,11 +453,8 @@ static struct ir_expr *place_in_run(struct sharer *s, const struct ir_stage *rea
   struct ir_expr *piece = ir_binary(arena, OP_ADD, ir_binary(arena, OP_DIV, first, factor), ir_ref(arena, piece_var));
   if (may_precede) piece = ir_binary(arena, OP_MAX, piece, ir_int(arena, TYPE_INDEX, 0));
   for (uint32_t d = 0; d < s->tensor->dims.count && (s->entry->is_general || ir_is_const(total)); d++) {
-    struct ir_expr *dim = s->tensor->dims.at[d], *place = stage_in_leaves(arena, reader, load->args[d]);
-    bool is_of_part = false; // where an axis around is empty, nothing runs
-    for (uint32_t i = 0; i < s->own.count; i++) is_of_part |= ir_mentions(place, list_at(&s->own, struct ir_axis, i)->var);
-    struct ir_expr *is_there = ir_binary(arena, OP_GT, ir_cast(arena, TYPE_INDEX, dim), ir_int(arena, TYPE_INDEX, 0));
-    if (is_of_part && !ir_const_is(is_there, 1)) list_push(arena, &fill->guards, is_there);
+    struct ir_expr *is_there = ir_binary(arena, OP_GT, ir_cast(arena, TYPE_INDEX, s->tensor->dims.at[d]), ir_int(arena, TYPE_INDEX, 0));
+    if (!ir_const_is(is_there, 1)) list_push(arena, &fill->guards, is_there); // pieces along a tensor are there where it has no element
   }
   if (s->entry->is_general) { // pieces need not be whole there
     struct ir_expr *place = ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, piece, factor), ir_ref(arena, element));
@@ -559,7 +556,7 @@ static struct ir_stage *make_run(struct sharer *s, const struct ir_stage *reader
   list_push(arena, &fill->indices, ir_binary(arena, OP_ADD, ir_binary(arena, OP_MUL, ir_ref(arena, piece), factor), ir_ref(arena, element)));
   struct list places = {0};
   for (uint32_t d = 0; d + 1 < s->tensor->dims.count; d++) list_push(arena, &places, zero);
-  list_push(arena, &places, place_in_run(s, reader, load, fill, first, has_negative_term(run.offset), pieces, piece, element));
+  list_push(arena, &places, place_in_run(s, fill, first, has_negative_term(run.offset), pieces, piece, element));
   fill->value = ir_load(arena, s->tensor, &places);
   return fill;
 }
