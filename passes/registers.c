@@ -17,7 +17,7 @@
 #include "passes/stage.h"
 #include "passes/stage_load.h"
 
-enum { MAX_BOUND = 256, MAX_KEPT = 1024, STATIC_LIMIT = 49152 };
+enum { MAX_BOUND = 256, MAX_KEPT = 1024 };
 
 struct keeper {
   struct pass_context *context;

@@ -15,7 +15,7 @@
 #include "passes/stage_load.h"
 
 // A kernel declares at most STATIC_LIMIT bytes; one larger copy is asked for at launch. MOST_UNITS is more than any block may have.
-enum { STATIC_LIMIT = 48 * 1024, MOST_UNITS = 1 << 18 };
+enum { MOST_UNITS = 1 << 18 };
 
 struct sharer {
   struct pass_context *context;

@@ -40,7 +40,7 @@ PROBES = {
 }
 
 
-def run(command, timeout=120):
+def run(command, timeout=300):
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout, close_fds=False)
         return done.returncode, done.stdout.decode(errors="replace")
@@ -116,7 +116,7 @@ class Runner:
                 case = self.case(number)
                 line = [*self.write(case, folder), *case.arguments()]
                 lines += [line + [f"-O{level}", f"--seed={seed}"] for level, seed in self.levels(number)]
-            results = batch.run(self.redc, lines, ["--check", f"--device={self.device}"], jobs)
+            results = batch.run(self.redc, lines, ["--check", f"--device={self.device}"], jobs, timeout=300)
             for number in numbers:
                 kind, said = "ok", ""
                 for first, (level, _) in enumerate(self.levels(number)):
