@@ -123,6 +123,18 @@ static bool check_depth(struct pass_context *context, const struct ir_stage *fil
   return false;
 }
 
+// What is filled ahead is made of the tensor: a copy that it would be made of, or that is made of it, is of another iteration.
+static bool check_ahead(struct pass_context *context, const struct ir_entry *entry, const struct ir_stage *fill) {
+  for (uint32_t n = 0; n < entry->stages.count && fill->depth > 1; n++) {
+    const struct ir_stage *other = entry->stages.at[n];
+    if (other == fill || !is_fill(other) || !(reads(other, fill->mem) || reads(fill, other->mem))) continue;
+    diag_error(context->diag, ERROR_DIRECTIVE, fill->range, "the copy of '%s' has places for %u iterations of a loop, and '%s' is another copy of the same elements", fill->label, fill->depth, other->label);
+    diag_note(context->diag, other->range, "that one is made here");
+    return false;
+  }
+  return true;
+}
+
 static bool check_fill(struct pass_context *context, const struct ir_entry *entry, uint32_t place) {
   const struct ir_stage *fill = entry->stages.at[place];
   if (!check_async(context, fill)) return false;
@@ -135,7 +147,7 @@ static bool check_fill(struct pass_context *context, const struct ir_entry *entr
     uint32_t common = shared_loops(fill, entry->stages.at[n]);
     if (common < loops) loops = common;
   }
-  if (!check_depth(context, fill, loops)) return false;
+  if (!check_depth(context, fill, loops) || !check_ahead(context, entry, fill)) return false;
   for (uint32_t i = 0, loop = 0; i < fill->axes.count; i++) {
     const struct ir_axis *axis = list_at(&fill->axes, struct ir_stage_axis, i)->axis;
     bool is_loop = axis->bind == BIND_SERIAL || axis->bind == BIND_VECTOR;

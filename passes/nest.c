@@ -483,7 +483,7 @@ static bool plan_results(struct nest *n, struct work *w) {
     struct ir_stage_axis *loop = w->loops.at[d];
     bool is_inner = d > w->first_reduction && !loop->is_reduction, is_kept = d >= shared && d < w->first_reduction;
     if (!is_inner && !is_kept) continue;
-    if (!ir_is_const(loop->axis->extent) || __builtin_mul_overflow(elements, loop->axis->extent->integer, &elements) || elements > MAX_LOCAL) {
+    if (!ir_is_const(loop->axis->extent) || __builtin_mul_overflow(elements, loop->axis->extent->integer > 0 ? loop->axis->extent->integer : 1, &elements) || elements > MAX_LOCAL) {
       diag_error(n->diag, is_inner ? ERROR_EXTENT : ERROR_UNSUPPORTED, loop->axis->range,
                  "stage '%s' keeps its result over axis '%s' in registers, which takes a constant extent of at most %d elements in all", w->stage->label, loop->axis->var->label, MAX_LOCAL);
       axis_note(n->diag, loop->axis);
