@@ -321,19 +321,24 @@ static void clamp_lets(struct edge *e, const struct list *lets, struct list *out
   }
 }
 
+// e in what the lets stand for, but for x.
+static struct ir_expr *in_terms_of(struct edge *e, const struct list *lets, struct ir_expr *expr, const struct ir_var *x) {
+  for (uint32_t i = lets->count; i-- > 0;) {
+    struct ir_stmt *let = lets->at[i];
+    if (let->var == x) continue;
+    let->var->subst = let->value;
+    expr = ir_substitute(e->arena, expr);
+    let->var->subst = NULL;
+  }
+  return expr;
+}
+
 // Whether the wide load begins at whole vectors too where x has another value: it moves the place by multiples of them, or not at all.
 static bool stays_aligned(struct edge *e, struct facts *facts, const struct list *lets, const struct ir_stmt *load, struct ir_var *x) {
   struct poly offset = poly_constant(facts, 0), by, rest;
   struct ir_var *any = ir_new_var(e->kernel, VAR_LET, TYPE_INDEX, x->label); // of which nothing is known
   for (uint32_t d = 0; d < load->indices.count; d++) {
-    struct ir_expr *index = load->indices.at[d];
-    for (uint32_t i = lets->count; i-- > 0;) {
-      struct ir_stmt *let = lets->at[i];
-      if (let->var == x) continue;
-      let->var->subst = let->value;
-      index = ir_substitute(e->arena, index);
-      let->var->subst = NULL;
-    }
+    struct ir_expr *index = in_terms_of(e, lets, load->indices.at[d], x);
     if (!ir_mentions(index, x)) continue;
     x->subst = ir_ref(e->arena, any);
     index = ir_substitute(e->arena, index);
@@ -353,11 +358,28 @@ static bool are_aligned(struct edge *e, struct facts *facts, const struct list *
   return true;
 }
 
+// Whether the block holds the guard; *is_asked: whether a condition around it asks something of x, or of what is made of x, that another value of x need not have.
+// That x is not below 0 it keeps.
+static bool find_asked(struct edge *e, const struct list *lets, const struct list *block, const struct ir_stmt *guard, const struct ir_var *x, bool *is_asked) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *stmt = block->at[i];
+    if (stmt == guard) return true;
+    if (!find_asked(e, lets, &stmt->body, guard, x, is_asked) && !find_asked(e, lets, &stmt->otherwise, guard, x, is_asked)) continue;
+    const struct ir_expr *c = stmt->kind == IR_IF ? stmt->value : NULL;
+    bool is_start = c && c->op == OP_GE && c->args[0]->op == OP_VAR && c->args[0]->var == x && ir_const_is(c->args[1], 0);
+    *is_asked |= c && !is_start && ir_mentions(in_terms_of(e, lets, stmt->value, x), x);
+    return true;
+  }
+  return false;
+}
+
 static bool can_select(struct edge *e, struct facts *facts, const struct ir_stmt *loop, const struct ir_stmt *guard) {
   const struct ir_expr *x = guard->value->args[0];
   struct list lets = {0}, loops = {0};
   gather(&lets, &loops, &loop->body, e->arena);
-  return x->op == OP_VAR && is_selectable(&guard->body) && !reads_partial(&guard->body, x->var) && are_aligned(e, facts, &lets, &guard->body, x->var);
+  if (x->op != OP_VAR || !is_selectable(&guard->body) || reads_partial(&guard->body, x->var) || !are_aligned(e, facts, &lets, &guard->body, x->var)) return false;
+  bool is_asked = false;
+  return find_asked(e, &lets, &loop->body, guard, x->var, &is_asked) && !is_asked;
 }
 
 // Clamps addresses and selects values in the guard's place, which is somewhere in the block. E is at least 1 where this runs. `lets` are those of the loop before `block`.
