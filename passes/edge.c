@@ -15,7 +15,7 @@
 // 0 <= r < F and E the same in every iteration: then the guard holds for all v < E / F. Where x = v * F + base + r and base is the same in all threads of
 // the block, a piece of a split, it holds for v < (E - base) / F, and nowhere from there on but in one iteration: the loop ends there, unless it does
 // something without the guard. In the edge a guarded load would be a branch and end the loads in flight: its address is clamped and its value selected.
-// A loop that is unrolled whole is not split: all of it is clamped and selected, under E > 0. Declines, leaving the branch, where the guarded statements
+// A loop that is unrolled whole, or of one iteration, is not split: all of it is clamped and selected, under E > 0. Declines, leaving the branch, where the guarded statements
 // write tensors, read shared memory or what the guard left unwritten of the workspace, or test or loop further, and where the loop holds a collective.
 // Cost: linear, but for the proofs of each guard.
 #include "compiler/pass.h"
@@ -465,7 +465,7 @@ static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
   for (uint32_t i = 0; i < e->scope.count; i++) statement_facts(e->entry, &facts, e->scope.at[i]);
   statement_facts(e->entry, &facts, loop);
   if (!ir_const_is(loop->lo, 0) || has_collective(&loop->body) || !find_candidate(e, loop, &facts, &loop->body, &c)) return 1;
-  if (loop->unroll == UINT32_MAX || loop->unroll == UNROLL_VECTOR) {
+  if (loop->unroll == UINT32_MAX || loop->unroll == UNROLL_VECTOR || ir_const_is(loop->hi, 1)) {
     if (!can_select(e, &facts, loop, c.guard) || reads_partly_written(e, c.guard)) return 1;
     struct list lets = {0};
     select_guard(e, &loop->body, c.guard, &lets);

@@ -91,13 +91,14 @@ void nest_assume_small_axes(struct nest *n) {
       struct ir_expr *last = extent_wide(n->arena, axis->extent); // one that depends on another axis is bounded by the tensors that it reaches into
       if (nest_is_of_sizes(last)) assume_small(n, last, "an axis reaches 2^31");
     }
-    for (uint32_t k = 0; k < stage->derived.count; k++) { // o * F + i reaches extent(o) * F - 1
-      struct ir_stmt *let = stage->derived.at[k];
+    for (uint32_t k = 0; k < stage->derived.count; k++) { // o * F + i reaches extent(o) * F - 1; pieces of pieces are put in first
+      struct ir_expr *value = stage_in_leaves(n->arena, stage, list_at(&stage->derived, struct ir_stmt, k)->value);
+      if (value->op == OP_MOD || value->op == OP_DIV) continue; // below what it is made of
       for (uint32_t a = 0; a < stage->axes.count; a++) {
         struct ir_axis *axis = list_at(&stage->axes, struct ir_stage_axis, a)->axis;
         axis->var->subst = axis->extent;
       }
-      struct ir_expr *top = extent_wide(n->arena, nest_here(n, let->value));
+      struct ir_expr *top = extent_wide(n->arena, nest_here(n, value));
       for (uint32_t a = 0; a < stage->axes.count; a++) list_at(&stage->axes, struct ir_stage_axis, a)->axis->var->subst = NULL;
       if (nest_is_of_sizes(top)) assume_small(n, top, "the last step of an axis reaches 2^31");
     }
