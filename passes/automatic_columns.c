@@ -53,6 +53,12 @@ bool columns_want_split(const struct chooser *c, const struct column_shape *s) {
   return s->depth >= 64 && reduce_wants_split(c, tiles, times(times(s->batch, s->width), all));
 }
 
+// Whether what threads add up has several parts, as argmax has.
+static bool has_parts(const struct chooser *c) {
+  const struct ir_stage *stage = list_at(&c->view.stages, struct view_stage, 0)->stage;
+  return stage->kind == STAGE_REDUCE && stage->reducer->identity.count > 1;
+}
+
 // Columns of softmax that registers do not hold: an output a thread, and many threads. An H200, 65537 x 257: 92.1 us with 9 blocks a multiprocessor, 107 with 4 or 5, 126 with two
 // of 4 outputs a thread; 4097 x 4097: 79.0 with 4, 112 with two.
 static void heavy_columns(const struct chooser *c, const struct column_shape *s, struct columns_form *form) {
@@ -61,6 +67,10 @@ static void heavy_columns(const struct chooser *c, const struct column_shape *s,
   form->threads = at_most(power_below(divide_up(s->depth, 8)), 16);
   form->flight = 8;
   form->blocks = reduce_room(c, 1536, form->lanes * form->threads);
+}
+
+static bool can_split_bytes(const struct chooser *c, const struct column_shape *s, const struct columns_form *form) {
+  return reduce_can_split(c) && !c->stages && !has_parts(c) && c->bytes == 1 && form->vector == 4 && (form->lanes == 16 || form->lanes == 32) && s->depth / (256 / form->lanes) >= 1024;
 }
 
 static void write_split_columns(struct chooser *c, const struct column_shape *s) {
@@ -89,6 +99,8 @@ static void write_split_columns(struct chooser *c, const struct column_shape *s)
     form.threads = power_below(640 / s->width);
     form.parts = 2;
   }
+  // bytes by words: 262144 x 64 15.0 us, 17.2 with 512 threads, 16 loads in flight and three blocks a multiprocessor; 16384 x 1024 13.4 and 14.6
+  if (can_split_bytes(c, s, &form)) form.threads = 256 / form.lanes, form.flight = 32, form.parts = 4;
   form.cache = reduce_cache(c, HINT_MOST_COLUMNS);
   form.reason = reduce_say(c, "outputs lie side by side, too few to fill the device: %d of them a thread, %d threads along them, %d and several blocks along the reduction, loads of %d bytes, %d in flight",
                     form.vector, form.lanes, form.threads, form.vector * c->bytes, form.flight);
@@ -114,9 +126,26 @@ static bool write_kept_columns(struct chooser *c, const struct column_shape *s) 
   return true;
 }
 
+// Longer ones, in registers and shared memory: 8 of them, a sector of each row, in one of two blocks of a multiprocessor. An H200, softmax of 4096 x 4096 over the first axis:
+// 58.1 us with 40 of 64 words in registers, 59.3 with 32, 90.4 read twice by several blocks.
+static bool write_deep_columns(struct chooser *c, const struct column_shape *s) {
+  enum { LANES = 8, THREADS = 64, WORDS = 40, SPARE = 4096 };
+  const struct target *target = c->view.a->context->options->target;
+  struct columns_form form = {.name = "column", .vector = 1, .lanes = LANES, .threads = THREADS, .depth = WORDS, .blocks = 2};
+  int64_t each = divide_up(s->depth, THREADS);
+  if (!c->rereads || !target || c->bytes != WORD || s->width <= 0 || s->width % LANES || each <= WORDS || s->reduced.outer.count || c->view.space_count != 1) return false;
+  if (!view_keeps_one(&c->view) || tiles_of(s, LANES, 1) < 2 * NOMINAL_SMS || times(each - WORDS, LANES * THREADS * WORD) > (int64_t)target->shared_limit / 2 - SPARE) return false;
+  form.kept = (int)each;
+  form.reason = reduce_say(c, "outputs lie side by side, and several stages read what each is made of: %d threads along them and %d along the reduction, each with %d loads of %d bytes, %d kept in registers and the others in shared memory",
+                           form.lanes, form.threads, form.kept, c->bytes, form.depth);
+  write_columns(&c->view, &form);
+  return true;
+}
+
 void columns_write(struct chooser *c, const struct column_shape *s, bool is_split) {
   struct columns_form form = {.name = "column", .vector = s->vector, .lanes = 32};
   int64_t batch = s->batch < 1 ? 1 : s->batch, depth = s->depth < 0 ? 4096 : s->depth;
+  if ((!is_split || !c->view.a->forced) && write_deep_columns(c, s)) return;
   if (is_split) {
     write_split_columns(c, s);
     return;
@@ -141,6 +170,8 @@ void columns_write(struct chooser *c, const struct column_shape *s, bool is_spli
   form.flight = 8;
   if (form.threads == 1 && form.vector == 1 && depth <= 8 && times(batch, s->width) >= 1 << 20) form.apart = 4; // 1 x 8388607: 19.0 us, 24.2 with one output a thread
   if (c->rereads && view_rescales(&c->view) && s->width >= 32 && depth > 32 * 33) heavy_columns(c, s, &form);
+  // rows of an odd length: 1023 x 16383 21.5 us, 24.9 with 32 lanes, 8 threads a column and 8 loads in flight
+  if (form.vector == 1 && form.threads > 1 && c->bytes == WORD && !c->stages && !has_parts(c) && depth > 160 && tiles_of(s, 64, 1) >= NOMINAL_SMS && s->width >= 0) form.lanes = 64, form.threads = 4, form.flight = 16;
   form.cache = reduce_cache(c, HINT_MOST_COLUMNS);
   form.reason = reduce_say(c, "outputs lie side by side: %d of them a thread, %d threads along them and %d along the reduction, loads of %d bytes", form.vector, form.lanes, form.threads,
                     form.vector * c->bytes);
@@ -208,6 +239,12 @@ void columns_write_buckets(struct chooser *c, const struct column_shape *s) {
     struct columns_form form = {.name = "column_low_odd", .vector = 1, .lanes = 256, .threads = 1, .flight = 8};
     form.when = reduce_say(c, "%s <= 160 && %s >= %d%s", reduce_product(c, &s->reduced.inner), width, 1 << 17, s->vector > 1 ? reduce_say(c, " && %s %% %d != 0", times, s->vector) : "");
     form.reason = reduce_say(c, "outputs lie side by side, many of them, and few are added: one a thread, 256 threads along them, loads of %d bytes", c->bytes);
+    write_columns(&c->view, &form);
+  }
+  if (*deep && s->width < 0 && !c->stages) { // all loads at once: 10 x 1000 1.44 us in a graph, 1.72 with a loop of eight
+    struct columns_form form = {.name = "column_few", .vector = 1, .lanes = 128, .threads = 1, .kept = 16};
+    form.when = reduce_say(c, "%s <= 16", reduce_product(c, &s->reduced.inner));
+    form.reason = reduce_say(c, "outputs lie side by side, and very few are added: one a thread, 128 threads along them, all loads of %d bytes in flight", c->bytes);
     write_columns(&c->view, &form);
   }
   for (size_t b = 0; b < sizeof column_buckets / sizeof *column_buckets; b++) {

@@ -21,6 +21,9 @@ bool view_can_join(const struct view *view);
 // Whether a maximum and the sum of exponentials below it are among them, as in softmax: writers join them where what they read is not kept.
 bool view_rescales(const struct view *view);
 
+// Whether exactly one tensor is read by several stages along all axes, the same element by each: it can be kept.
+bool view_keeps_one(const struct view *view);
+
 // A row: what is reduced to one output, or to one element of each output.
 struct rows_form {
   const char *name;   // of the schedule
@@ -34,6 +37,7 @@ struct rows_form {
   int flight;         // loads in flight a row; 0: the whole row
   int steps;          // flight 0: loads a thread at most, as `when` states it where the size of a row is not known
   bool fuse_all;      // see view_fuse
+  int depth;          // flight 0: steps of what several stages read that stay in registers, the others in shared memory; 0: all in registers
   int parts;          // split over the grid: so many blocks a multiprocessor in all; 0: not split
   int blocks;         // so many blocks a multiprocessor must have room for; 0: any
   const char *cache;  // hint for tensors of which each element is read once; NULL: none
@@ -62,6 +66,7 @@ struct columns_form {
   int threads; // threads along the reduction
   int flight;  // loads in flight a thread; 0: all of them
   int parts;   // as of a row
+  int depth;   // as of a row, with `kept`
   int kept;    // steps a thread, as `when` states it where they are not known, if what several stages read stays in registers; 0: it does not
   int blocks;  // as of a row
   const char *cache; // as of a row
