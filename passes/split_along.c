@@ -33,7 +33,8 @@ static struct ir_expr *as_index(struct arena *arena, struct ir_expr *e, void *st
   if (e->op == OP_VAR) return ir_cast(arena, TYPE_INDEX, e);
   if (e->op == OP_CONST) return ir_int(arena, TYPE_INDEX, e->integer);
   if (e->op == OP_CAST) return e->args[0]->type == TYPE_INDEX ? e->args[0] : ir_cast(arena, TYPE_INDEX, e->args[0]);
-  for (uint32_t i = 0; i < e->count; i++)
+  if (e->type == TYPE_BOOL || e->op == OP_LOAD) return e; // a comparison of indices stays one
+  for (uint32_t i = e->op == OP_SELECT; i < e->count; i++)
     if (e->args[i]->type != TYPE_INDEX) return e;
   return ir_make(arena, e->op, TYPE_INDEX, e->args, e->count);
 }
