@@ -463,7 +463,15 @@ static uint32_t plan_parts(struct part *parts, uint32_t count, enum combine_form
   return mask;
 }
 
-// What is copied or kept is filled on the side of the arrival where it is read, in the loops that it shares with its readers.
+// Whether the places that the stage fills are the same for all elements of the axis, a vector's: what they hold is for the readers inside the same vector.
+static bool is_reused_along(const struct ir_stage *stage, const struct ir_axis *axis) {
+  bool is_mentioned = false;
+  for (uint32_t i = 0; i < stage->indices.count; i++) is_mentioned |= ir_mentions(stage->indices.at[i], axis->var);
+  return axis->bind == BIND_VECTOR && !is_mentioned;
+}
+
+// What is copied or kept is filled on the side of the arrival where it is read, in the loops that it shares with its readers: where pieces are combined, vectors
+// are taken apart into loops.
 static bool place_fills(struct cut *c, struct part *parts, uint32_t count) {
   for (uint32_t i = count; i-- > 0;) {
     struct part *part = &parts[i];
@@ -472,7 +480,14 @@ static bool place_fills(struct cut *c, struct part *parts, uint32_t count) {
     const struct ir_stage *reader = NULL;
     bool has_loop = false;
     for (uint32_t k = i + 1; k < count; k++) {
-      if (parts[k].is_next || !feeds(part->stage, parts[k].stage)) continue;
+      if (!feeds(part->stage, parts[k].stage)) continue;
+      if (parts[k].is_next) {
+        bool is_reused = false;
+        for (uint32_t b = 0; b < part->stage->axes.count; b++) is_reused |= is_reused_along(part->stage, list_at(&part->stage->axes, struct ir_stage_axis, b)->axis);
+        if (is_reused && before + behind > 0)
+          return refuse(c, parts[k].stage->range, "stage '%s' reads the copy '%s' in the launch behind a reduction over the grid and others in front of it, inside a vector: that is not lowered by this version", parts[k].stage->label, part->stage->label);
+        continue;
+      }
       bool waits = parts[k].waits && !parts[k].is_reduced;
       before += !waits;
       behind += waits;
@@ -481,7 +496,7 @@ static bool place_fills(struct cut *c, struct part *parts, uint32_t count) {
       for (uint32_t a = 0; a < reader->axes.count; a++)
         for (uint32_t b = 0; b < part->stage->axes.count; b++) {
           const struct ir_axis *axis = list_at(&reader->axes, struct ir_stage_axis, a)->axis;
-          has_loop |= axis == list_at(&part->stage->axes, struct ir_stage_axis, b)->axis && axis->bind == BIND_SERIAL;
+          has_loop |= axis == list_at(&part->stage->axes, struct ir_stage_axis, b)->axis && (axis->bind == BIND_SERIAL || is_reused_along(part->stage, axis));
         }
     }
     if (behind && !before) part->waits = true;
