@@ -450,6 +450,8 @@ static struct ir_expr *place_in_run(struct sharer *s, struct ir_stage *fill, str
   struct ir_expr *factor = ir_int(arena, TYPE_INDEX, pieces), *one = ir_int(arena, TYPE_INDEX, 1), *total = ir_int(arena, TYPE_I64, 1);
   for (uint32_t d = 0; d < s->tensor->dims.count; d++) total = ir_binary(arena, OP_MUL, total, s->tensor->dims.at[d]);
   struct ir_expr *elements = ir_is_const(total) ? ir_int(arena, TYPE_INDEX, total->integer) : ir_cast(arena, TYPE_INDEX, total);
+  if (may_precede) // division rounds towards 0, and the first piece begins at or in front of the place
+    first = ir_binary(arena, OP_SUB, first, ir_binary(arena, OP_AND, first, ir_int(arena, TYPE_INDEX, pieces - 1)));
   struct ir_expr *piece = ir_binary(arena, OP_ADD, ir_binary(arena, OP_DIV, first, factor), ir_ref(arena, piece_var));
   if (may_precede) piece = ir_binary(arena, OP_MAX, piece, ir_int(arena, TYPE_INDEX, 0));
   for (uint32_t d = 0; d < s->tensor->dims.count && (s->entry->is_general || ir_is_const(total)); d++) {

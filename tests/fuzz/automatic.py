@@ -64,6 +64,8 @@ def verdict(redc, own, folder):
             return "declined", ""
         if code == 1 and any(f"[E{n}" in output for n in (("1", "2", "302") if own.name else "1234")) and "internal" not in output and "<schedules" not in output:
             return "refused", ""  # the program itself
+        if code == 1 and "for these sizes" in output and "[E604]" in output:
+            return "refused", ""  # the program at these sizes
         if code:
             return f"exit {code} at -O{level}", output
         if "plain ones take their place" in output:
