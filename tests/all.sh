@@ -12,7 +12,7 @@ llvm22-golden sweep sweep-redux sweep-bits mutants proofs differential automatic
 parts=${*:-$all_parts}
 logs=$root/build/test-logs
 jobs=$(nproc 2>/dev/null || echo 2)
-fuzz_seconds=${RED_FUZZ_SECONDS:-15}
+fuzz_seconds=${RED_FUZZ_SECONDS:-10}
 passed=0
 failed=0
 skipped=0
@@ -82,6 +82,7 @@ configure_and_build() {
 units() {
   slow='^(run/(cases|permutes)|lift|inspect_.*|passes|mutation|proofs|sweep_compile|docs|format|messages)$'
   [ "$1" != release ] || slow='^$'
+  [ "$1" != llvm22 ] || slow="$slow|^run/classes\$"
   folder=$root/build
   [ "$1" = release ] || folder=$root/build/$1
   log=$logs/ctest-$1.txt
