@@ -211,8 +211,13 @@ static const struct backend backend = {
 
 red_error device_sim_open(struct red_device *device, const char *name) {
   int arch = DEFAULT_ARCH;
-  if (name && (sscanf(name, "sm_%d", &arch) != 1 || strlen(name) > 8))
-    return error_set(RED_ERROR_INVALID, "\"sim:%.32s\" names no architecture; an example is sim:sm_80", name);
+  if (name) {
+    const char *digits = strncmp(name, "sm_", 3) == 0 ? name + 3 : "";
+    size_t length = strspn(digits, "0123456789");
+    if (!length || length > 4 || *digits == '0' || digits[length])
+      return error_set(RED_ERROR_INVALID, "\"sim:%.32s\" names no architecture; an example is sim:sm_80", name);
+    arch = atoi(digits);
+  }
   for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) {
     if (archs[i].arch != arch) continue;
     snprintf(device->name, sizeof device->name, name ? "sim:sm_%d" : "sim", arch);

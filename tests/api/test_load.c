@@ -153,7 +153,8 @@ Test(load, devices_that_are_not_there) {
     const char *name;
     red_error error;
   } cases[] = {{"gpu", RED_ERROR_INVALID},    {"cuda:", RED_ERROR_INVALID},    {"cuda:x", RED_ERROR_INVALID}, {"cuda:-1", RED_ERROR_INVALID},
-               {"sim:", RED_ERROR_INVALID},   {"sim:sm_11", RED_ERROR_INVALID}, {"", RED_ERROR_INVALID},      {"cuda:0", RED_ERROR_NO_DRIVER}};
+               {"sim:", RED_ERROR_INVALID},   {"sim:sm_11", RED_ERROR_INVALID}, {"", RED_ERROR_INVALID},      {"cuda:0", RED_ERROR_NO_DRIVER},
+               {"sim:sm_90a", RED_ERROR_INVALID}, {"sim:sm_+90", RED_ERROR_INVALID}, {"sim:sm_ 90", RED_ERROR_INVALID}, {"sim:sm_090", RED_ERROR_INVALID}};
   setenv("RED_LIBCUDA", "/nowhere/libcuda.so.1", 1);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     red_device *other = device;
