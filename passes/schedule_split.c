@@ -10,7 +10,8 @@
 #include "passes/scheduler.h"
 #include "passes/stage.h"
 
-enum { MAX_LEVELS = 64 };
+// The axes of a tensor of rank 64, fused and split again.
+enum { MAX_LEVELS = 72 };
 
 // extent(x) inside a factor: the extent of the axis of that name in the stages of `axis`.
 static struct ir_expr *resolve_extent(struct arena *arena, struct ir_expr *e, void *state) {

@@ -16,7 +16,7 @@ static void close_device(void) {
 }
 TestSuite(common, .init = open_device, .fini = close_device);
 
-enum { MAX_ELEMENTS = 4096 };
+enum { MAX_ELEMENTS = 4096, MOST_DIMENSIONS = 64 };
 
 // Steps through the indices of a shape; false behind the last.
 static int step(int rank, const int64_t *shape, int64_t *index) {
@@ -40,7 +40,7 @@ static void dense_strides(int rank, const int64_t *shape, int64_t *strides) {
 
 static void permute_one(int rank, const int64_t *shape, const int *perm, int bytes, red_type type) {
   static _Alignas(16) uint8_t x[16 * MAX_ELEMENTS], y[16 * MAX_ELEMENTS];
-  int64_t turned[8], xs[8], ys[8], index[8] = {0}, there[8];
+  int64_t turned[MOST_DIMENSIONS], xs[MOST_DIMENSIONS], ys[MOST_DIMENSIONS], index[MOST_DIMENSIONS] = {0}, there[MOST_DIMENSIONS];
   for (size_t i = 0; i < sizeof x; i++) x[i] = (uint8_t)(i * 31 + i / 256 * 7);
   memset(y, 0xee, sizeof y);
   for (int d = 0; d < rank; d++) turned[d] = shape[perm[d]];
@@ -63,6 +63,10 @@ Test(common, permutes_of_every_rank) {
   permute_one(3, (int64_t[]){8, 16, 4}, (int[]){1, 0, 2}, 1, RED_U8);
   permute_one(4, (int64_t[]){3, 4, 5, 6}, (int[]){0, 2, 3, 1}, 16, RED_C128);
   permute_one(5, (int64_t[]){2, 3, 1, 5, 4}, (int[]){4, 2, 0, 3, 1}, 2, RED_BF16);
+  int64_t shape[MOST_DIMENSIONS];
+  int perm[MOST_DIMENSIONS];
+  for (int d = 0; d < MOST_DIMENSIONS; d++) shape[d] = d % 8 ? 1 : 2, perm[d] = MOST_DIMENSIONS - 1 - d;
+  permute_one(MOST_DIMENSIONS, shape, perm, 4, RED_F32);
 }
 
 Test(common, strided_permute) {
