@@ -146,26 +146,30 @@ static red_error look_at(struct jit *jit, struct jit_unit *unit, struct plan *me
   return error;
 }
 
-// For each tensor of the kernel, the place of its type among the unit's type parameters; -1: it has one of its own.
+// The place of a parameter's type among the unit's type parameters; -1: it has one of its own.
+static int8_t place_of_type(const struct jit_unit *unit, const struct ast_param *param) {
+  for (uint32_t t = 0; t < unit->type_count; t++)
+    if (strcmp(unit->types[t], param->type.text) == 0) return (int8_t)t;
+  return -1;
+}
+
+// These places for the kernel's tensors, and behind them for its scalars.
 static red_error find_parameters(const struct ast_kernel *source, const struct jit_unit *unit, struct plan *memory, const int8_t **type_of) {
   int8_t *places = plan_alloc(memory, source->inputs.count + source->outputs.count + 1);
   bool found[PROGRAM_MAX_TYPES] = {false};
-  uint32_t tensor = 0;
+  uint32_t count = 0;
   if (!places) return error_memory();
-  for (int outputs = 0; outputs < 2; outputs++) {
-    const struct list *params = outputs ? &source->outputs : &source->inputs;
-    for (uint32_t i = 0; i < params->count; i++) {
-      const struct ast_param *param = list_at(params, struct ast_param, i);
-      if (!param->is_tensor) continue;
-      places[tensor] = -1;
-      for (uint32_t t = 0; t < unit->type_count; t++)
-        if (strcmp(unit->types[t], param->type.text) == 0) {
-          places[tensor] = (int8_t)t;
-          found[t] = true;
-        }
-      tensor++;
+  for (int scalars = 0; scalars < 2; scalars++)
+    for (int outputs = 0; outputs < 2; outputs++) {
+      const struct list *params = outputs ? &source->outputs : &source->inputs;
+      for (uint32_t i = 0; i < params->count; i++) {
+        const struct ast_param *param = list_at(params, struct ast_param, i);
+        if (param->is_tensor == scalars || strcmp(param->type.text, "size") == 0) continue;
+        int8_t place = place_of_type(unit, param);
+        if (place >= 0 && !scalars) found[place] = true;
+        places[count++] = place;
+      }
     }
-  }
   for (uint32_t t = 0; t < unit->type_count; t++)
     if (!found[t])
       return error_set(RED_ERROR_COMPILE, "kernel '%s': no tensor has the type parameter '%s', so a launch cannot say what it is: give it with a definition %s=f32",

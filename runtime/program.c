@@ -327,6 +327,11 @@ const char *red_ptx(const red_program *program) {
 
 // ---- What a kernel takes
 
+// Whether the launch decides the type of a parameter, by its place among tensors and, behind them, scalars.
+static bool is_generic(const struct red_kernel *kernel, size_t place) {
+  return kernel->type_count && kernel->type_of[place] >= 0;
+}
+
 static red_error check_kernel(const struct red_kernel *kernel, const void *place) {
   if (!kernel) return error_set(RED_ERROR_INVALID, "the kernel is NULL");
   return check_program(kernel->program, place);
@@ -368,7 +373,7 @@ red_error red_describe_parameter(const red_kernel *kernel, size_t index, red_par
     const struct plan_tensor *tensor = &plan->tensors[index];
     parameter->name = tensor->name;
     parameter->kind = tensor->is_output ? RED_OUTPUT : RED_INPUT;
-    parameter->type = kernel->type_count && kernel->type_of[index] >= 0 ? RED_TYPE_COUNT : (red_type)tensor->type;
+    parameter->type = is_generic(kernel, index) ? RED_TYPE_COUNT : (red_type)tensor->type;
     parameter->rank = (int)tensor->rank;
     parameter->is_strided = tensor->is_strided;
     parameter->shape = kernel->shapes[index];
@@ -378,7 +383,7 @@ red_error red_describe_parameter(const red_kernel *kernel, size_t index, red_par
   if (index < plan->scalar_count) {
     parameter->name = plan->scalars[index].name;
     parameter->kind = RED_SCALAR;
-    parameter->type = (red_type)plan->scalars[index].type;
+    parameter->type = is_generic(kernel, plan->tensor_count + index) ? RED_TYPE_COUNT : (red_type)plan->scalars[index].type;
     return RED_OK;
   }
   index -= plan->scalar_count;

@@ -52,7 +52,7 @@ struct red_kernel {
 
   uint32_t type_count;                  // type parameters that the launch decides; 0: not generic
   const char *types[PROGRAM_MAX_TYPES]; // their names
-  const int8_t *type_of;                // by tensor: which parameter its type is; -1: none
+  const int8_t *type_of;                // by tensor, then by scalar: which parameter its type is; -1: none
   _Atomic(struct typed *) typed;
 
   const void *unit; // what the compiler knows of it

@@ -30,6 +30,7 @@ import glob
 import os
 import sys
 import threading
+from numbers import Integral, Real
 
 __all__ = ['Error', 'Device', 'Program', 'Kernel', 'Parameter', 'Choice', 'compile', 'from_ptx', 'load', 'open', 'permute', 'reduce', 'version']
 
@@ -254,6 +255,8 @@ def _view(data, kind, shape, strides, keep, is_read_only=False):
     rank = len(shape)
     if rank > MAX_RANK:
         raise ValueError(f'a tensor of rank {rank}; at most {MAX_RANK} are possible')
+    if strides is not None and len(strides) != rank:
+        raise ValueError(f'a tensor of rank {rank} with {len(strides)} strides')
     array = ctypes.c_int64 * rank
     shapes = array(*shape)
     tensor = _Tensor(data, kind, rank, shapes, array(*strides) if strides is not None else None)
@@ -285,8 +288,11 @@ def _from_interface(owner, interface):
     kind = BY_NAME.get(getattr(dtype, 'name', None)) if interface['typestr'][1] == 'V' else None
     if kind is None:
         kind = _type_of_typestr(interface['typestr'], what)
-    if interface.get('mask') is not None:
+    masked = sys.modules.get('numpy.ma')
+    if interface.get('mask') is not None or (masked and isinstance(owner, masked.MaskedArray)):
         raise TypeError(f'{what}: masked arrays are not possible')
+    if not isinstance(interface.get('data'), tuple):
+        raise TypeError(f'{what}: its interface gives no address')
     data, is_read_only = interface['data']
     return _view(data, kind, interface['shape'], _in_elements(interface.get('strides'), kind, what), owner, is_read_only)
 
@@ -418,9 +424,9 @@ def _is_tensor(value):
         return False
     if any(hasattr(value, name) for name in ('__dlpack__', '__cuda_array_interface__')) or _is_torch(value):
         return True
-    interface = getattr(value, '__array_interface__', None)
-    if interface is not None:  # a scalar of NumPy has one too, and no memory to give
-        return not (interface['shape'] == () and hasattr(value, '__index__') and not hasattr(value, 'fill'))
+    if hasattr(value, '__array_interface__'):  # a scalar of NumPy has one too, and no memory to give
+        numpy = sys.modules.get('numpy')
+        return numpy is None or not isinstance(value, numpy.generic)
     try:
         memoryview(value)
     except TypeError:
@@ -460,6 +466,16 @@ def _is_path(program):
     return isinstance(program, os.PathLike) or ('{' not in program and '\n' not in program and program.endswith('.red'))
 
 
+def _encode(text):
+    """A text or a path for libred, where a zero byte would end it."""
+    if text is None:
+        return None
+    data = os.fspath(text).encode()
+    if b'\0' in data:
+        raise ValueError('a text for red has a zero byte in it')
+    return data
+
+
 def compile(program, *, device=None, name='<string>', defines=None, arch=None, schedule=None, schedule_text=None, schedule_file=None, optimize=None,
             contract=True, debug=False, batch_invariant=False):  # pylint: disable=redefined-builtin
     """Compiles a .red text, or the file of a name that ends with .red. defines={'m': 11, 'T': 'f16'} gives sizes and type parameters; `schedule` chooses
@@ -467,22 +483,23 @@ def compile(program, *, device=None, name='<string>', defines=None, arch=None, s
     device = open(device)
     texts = []
     for key, values in (defines or {}).items():
-        texts += [f'{key}={value}'.encode() for value in (values if isinstance(values, (list, tuple)) else [values])]
-    encode = lambda text: None if text is None else os.fspath(text).encode()  # noqa: E731
-    options = _Options(encode(arch), (ctypes.c_char_p * len(texts))(*texts), len(texts), encode(schedule_text), encode(schedule_file),
-                       encode(schedule), 0 if optimize is None else optimize + 1, not contract, bool(debug), bool(batch_invariant))
+        texts += [_encode(f'{key}={value}') for value in (values if isinstance(values, (list, tuple)) else [values])]
+    if optimize not in (None, 0, 1, 2, 3):
+        raise ValueError(f'optimize is {optimize}; it is 0 to 3')
+    options = _Options(_encode(arch), (ctypes.c_char_p * len(texts))(*texts), len(texts), _encode(schedule_text), _encode(schedule_file),
+                       _encode(schedule), 0 if optimize is None else optimize + 1, not contract, bool(debug), bool(batch_invariant))
     handle = ctypes.c_void_p()
     if _is_path(program):
-        _check(load().red_compile_file(device.handle, encode(program), ctypes.byref(options), ctypes.byref(handle)))
+        _check(load().red_compile_file(device.handle, _encode(program), ctypes.byref(options), ctypes.byref(handle)))
     else:
-        _check(load().red_compile_text(device.handle, name.encode(), program.encode(), ctypes.byref(options), ctypes.byref(handle)))
+        _check(load().red_compile_text(device.handle, _encode(name), _encode(program), ctypes.byref(options), ctypes.byref(handle)))
     return Program(device, handle)
 
 
 def from_ptx(text, *, device=None, name='<ptx>'):
     """A Program from PTX that redc wrote, with its plan in it: nothing is compiled but by the driver."""
     device, data, handle = open(device), text.encode() if isinstance(text, str) else text, ctypes.c_void_p()
-    _check(load().red_load(device.handle, name.encode(), data, len(data), ctypes.byref(handle)))
+    _check(load().red_load(device.handle, _encode(name), data, len(data), ctypes.byref(handle)))
     return Program(device, handle)
 
 
@@ -505,6 +522,8 @@ class Program:
         return self.kernels[name]
 
     def __call__(self, *arguments, **options):
+        if self.handle is None:
+            raise ValueError('the program is closed')
         if len(self.kernels) != 1:
             raise TypeError(f'the program has {len(self.kernels)} kernels, {", ".join(self.kernels)}: take one, program[name]')
         (only,) = self.kernels.values()
@@ -517,8 +536,10 @@ class Program:
         return None if text is None else text.decode()
 
     def close(self):
-        """Unloads the program."""
-        handle, self.handle, self.kernels = self.handle, None, {}
+        """Unloads the program. What is called of its kernels from then on is an Error."""
+        handle, kernels, self.handle, self.kernels = self.handle, self.kernels, None, {}
+        for kernel in kernels.values():
+            kernel.handle.value = None  # in bound functions too
         if handle:
             load().red_release(handle)
 
@@ -564,18 +585,18 @@ class Kernel:
         return found
 
     def _number(self, parameter, value):
-        argument = _Argument()
-        if parameter.kind == 'size':
-            argument.kind, argument.value.integer = ARGUMENT_SIZE, int(value)
-        elif parameter.type is not None and parameter.type[0] in 'bf' and parameter.type != 'bool':
+        argument, kind = _Argument(), 'i64' if parameter.kind == 'size' else parameter.type
+        if (kind is not None and kind[0] in 'bf' and kind != 'bool') or (kind is None and isinstance(value, Real) and not isinstance(value, Integral)):
             argument.kind, argument.value.number = ARGUMENT_FLOAT, float(value)
-        elif parameter.type is None and isinstance(value, float):
-            argument.kind, argument.value.number = ARGUMENT_FLOAT, value
-        else:
-            value = int(value)
-            if not -2**63 <= value < 2**64:
-                raise OverflowError(f'{self.name}: {parameter.name} = {value} does not fit 64 bits')
-            argument.kind, argument.value.integer = ARGUMENT_INT, value - 2**64 if value >= 2**63 else value
+            return argument
+        whole = int(value)
+        if whole != value:
+            raise TypeError(f'{self.name}: {parameter.name} takes an integer, not {value}')
+        low, high = {'u64': (0, 2**64), None: (-2**63, 2**64)}.get(kind, (-2**63, 2**63))  # narrower types are for libred to say
+        if not low <= whole < high:
+            raise OverflowError(f'{self.name}: {parameter.name} = {whole} does not fit {kind or "64 bits"}')
+        argument.kind = ARGUMENT_SIZE if parameter.kind == 'size' else ARGUMENT_INT
+        argument.value.integer = whole - 2**64 if whole >= 2**63 else whole
         return argument
 
     def _arguments(self, arguments, named, stream):
@@ -700,10 +721,10 @@ def _as_tensor(view, what):
         return view.tensor
     t = view.tensor
     codes = {0: SIGNED, 1: UNSIGNED, 2: {2: 9, 4: 11, 8: 12}, 4: {2: 10}, 5: {8: 15, 16: 16}, 6: {1: 0}, 10: {1: 13}, 12: {1: 14}}
-    kind = codes.get(t.code, {}).get(t.bits // 8)
+    kind = codes.get(t.code, {}).get(t.bits / 8)
     if kind is None or t.lanes != 1:
         raise TypeError(f'{what}: DLPack type {t.code}, {t.bits} bits, {t.lanes} lanes is unknown to red')
-    return _Tensor((t.data or 0) + t.byte_offset, kind, t.ndim, t.shape, t.strides)
+    return _Tensor(t.data and t.data + t.byte_offset, kind, t.ndim, t.shape, t.strides)
 
 
 def _new_like(X, shape, dtype):
@@ -760,7 +781,7 @@ def reduce(op, X, axes=None, keepdims=False, out=None, dtype=None, stream=None):
     """The reduction of X over axes (a number, or several; None: all) by 'sum', 'prod', 'min', 'max', 'any', 'all', 'and', 'or', 'xor' or 'mean'. `dtype`
     is the type of the result, X's where it is None. Returns it."""
     shape = _shape_of(X)
-    axes = range(len(shape)) if axes is None else (axes,) if isinstance(axes, int) else axes
+    axes = range(len(shape)) if axes is None else (axes,) if hasattr(axes, '__index__') else axes
     axes = [int(a) for a in axes]
     if any(not -len(shape) <= a < len(shape) for a in axes) or len({a % len(shape) for a in axes}) != len(axes):
         raise ValueError(f'axes {tuple(axes)} of {len(shape)} dimensions')

@@ -273,6 +273,10 @@ Test(launch, generic_with_scalar) {
   int64_t shape[] = {3};
   red_tensor X = red_dense(x, RED_I32, 1, shape), Y = red_dense(y, RED_I32, 1, shape);
   red_argument arguments[] = {red_of_tensor(&X), red_int(-7), red_of_tensor(&Y)};
+  red_parameter parameter;
+  cr_expect_eq(red_describe_parameter(kernel, 2, &parameter), RED_OK);
+  cr_expect_str_eq(parameter.name, "s");
+  cr_expect_eq(parameter.type, RED_TYPE_COUNT);
   cr_assert_eq(red_launch(kernel, NULL, arguments, 3), RED_OK, "%s", red_message());
   for (int i = 0; i < 3; i++) cr_expect_eq(y[i], -7 * x[i]);
   arguments[1] = red_float(1);

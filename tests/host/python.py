@@ -148,6 +148,49 @@ def errors_of_arguments():
 
 
 @test
+def numbers_that_do_not_fit():
+    program = red.compile('kernel k(A: f32[n], s: i8, u: u64, m: size) -> (B: f32[n]) { for i in n { B[i] = A[i] + f32(s) + f32(u) + f32(m); } }', device='sim')
+    A, B = array.array('f', [1, 2]), array.array('f', [7, 7])
+    for s, u, m, kind, text in [(2.5, 0, 1, TypeError, 's takes an integer, not 2.5'), (128, 0, 1, red.Error, '128 does not fit i8'), (2**64 - 1, 0, 1, OverflowError, 'does not fit i8'),
+                                (0, -1, 1, OverflowError, 'u = -1 does not fit u64'), (0, 2**64, 1, OverflowError, 'does not fit u64'), (0, 0, 2**64 + 4, OverflowError, 'm = 18446744073709551620'),
+                                (0, 0, 2.5, TypeError, 'm takes an integer'), (0, 0, -1, red.Error, 'negative')]:
+        raises(kind, text, program, A, s, u, m, B)
+    assert list(B) == [7, 7]
+    program(A, -3.0, 0, 10, B)
+    assert list(B) == [8, 9], B
+
+
+@test
+def scalars_of_the_type_of_the_tensors():
+    scale = red.compile('kernel scale<T>(X: T[n], s: T) -> (Y: T[n]) { for i in n { Y[i] = X[i] * s; } }', device='sim')
+    assert [p.type for p in scale['scale'].parameters] == [None] * 3
+    for kind, s in [('i', -3), ('Q', 2**63 + 1), ('B', 5), ('f', 2.5), ('d', 3)]:
+        Y = array.array(kind, [0, 0])
+        scale(array.array(kind, [0, 1]), s, Y)
+        assert list(Y) == [0, s], (kind, Y)
+    raises(red.Error, 'is a float', scale, array.array('i', [1]), 2.5, array.array('i', [0]))
+
+
+@test
+def programs_that_are_closed():
+    program, B = red.compile(ROWSUM, device='sim'), array.array('f', [0] * 3)
+    kernel, bound, bind = program['rowsum'], program.bind(matrix(3, 4), B), program.bind
+    program.close()
+    raises(ValueError, 'closed', program, matrix(3, 4), B)
+    for call, arguments in [(kernel, (matrix(3, 4), B)), (bind, (matrix(3, 4), B)), (bound, ()), (kernel.choose, (matrix(3, 4), B))]:
+        raises(red.Error, 'the kernel is NULL', call, *arguments)
+    assert list(B) == [0] * 3
+
+
+@test
+def texts_and_options_that_are_none():
+    raises(ValueError, 'zero byte', red.compile, ROWSUM + '\0 }', device='sim')
+    raises(ValueError, 'zero byte', red.compile, ROWSUM, device='sim', defines={'m': '3\0'})
+    raises(ValueError, 'it is 0 to 3', red.compile, ROWSUM, device='sim', optimize=-1)
+    raises(ValueError, 'it is 0 to 3', red.compile, ROWSUM, device='sim', optimize=2**32 - 1)
+
+
+@test
 def permute_and_reduce():
     X, Y = matrix(3, 4), matrix(4, 3)
     assert red.permute(X, (1, 0), out=Y) is Y and Y.tolist() == [[0, 4, 8], [1, 5, 9], [2, 6, 10], [3, 7, 11]]
@@ -181,6 +224,13 @@ def numpy_arrays():
     assert half.dtype == np.float16 and half.tolist() == [8, 9, 10, 11]
     raises(TypeError, 'the other byte order', rowsum, A.astype('>f4'), B)
     raises(ValueError, 'cannot be written', rowsum, A, np.broadcast_to(np.float32(0), 3))
+    raises(TypeError, 'masked', rowsum, np.ma.masked_array(A, A > 3), B)
+    assert red.reduce('sum', A, axes=np.int64(1)).tolist() == [6, 22, 38]
+    scale = red.compile('kernel scale<T>(X: T[n], s: T) -> (Y: T[n]) { for i in n { Y[i] = X[i] * s; } }', device='sim')
+    for kind, s in [('f4', np.float32(2.5)), ('f2', np.float16(2.5)), ('i8', np.int64(-3)), ('u1', np.uint8(200))]:
+        X, Y = np.arange(2, dtype=kind), np.zeros(2, kind)
+        scale(X, s, Y)
+        assert Y.tolist() == [0, s], (kind, Y)
     try:
         import ml_dtypes
     except ImportError:
@@ -320,6 +370,8 @@ def cuda_array_interface():
     assert fake.fake_count(b'cuStreamSynchronize') + fake.fake_count(b'cuCtxSynchronize') == before + 1
     raises(ValueError, 'no multiples of the 4 bytes', rowsum, Interface(a, (3, 4), strides=(17, 4)), Interface(b, (3,)))
     raises(TypeError, 'masked', rowsum, Interface(a, (3, 4), mask=1), Interface(b, (3,)))
+    raises(TypeError, 'gives no address', rowsum, Interface(a, (3, 4), data=None), Interface(b, (3,)))
+    raises(ValueError, 'rank 2 with 1 strides', rowsum, Interface(a, (3, 4), strides=(4,)), Interface(b, (3,)))
     raises(TypeError, "type '<V3'", rowsum, Interface(a, (3, 4), '<V3'), Interface(b, (3,)))
     raises(ValueError, 'cannot be written', rowsum, Interface(a, (3, 4)), Interface(b, (3,), read_only=True))
     raises(ValueError, 'host memory', rowsum, matrix(3, 4), Interface(b, (3,)))
