@@ -11,7 +11,7 @@
 //           known boxes like those of automatic_pack.c
 //   gather  small fast axes: 16 bytes written at a time, read element by element through the cache
 //
-// and the classes of automatic_whole.c, automatic_units.c, automatic_planes.c and automatic_pack.c.
+// and the classes of automatic_whole.c, automatic_units.c, automatic_planes.c, automatic_odd_runs.c and automatic_pack.c.
 //
 // Numbers below were measured on an H200 with hand-written kernels: tiles of 128 bytes and more on either side, 16 or 32 KiB a block, 256 threads,
 // everything of a thread in flight; output rows fastest among blocks, and an axis that is slower than these on no side faster still.
@@ -663,6 +663,7 @@ bool automatic_permute(struct automatic *a) {
   if (wants_lines && takes(a, "lines") && (a->forced || (element <= 2 && p.fast_in->count >= SMALLEST_SIDE && p.fast_out->count >= SMALLEST_SIDE))) permute_lines_of_words(&p);
   if (is_known && is_moved && takes(a, "planes") && (a->forced || (element <= 2 && (p.fast_in->count <= 4 || p.fast_out->count <= 4)))) permute_planes(&p);
   if (is_known && is_kept && takes(a, "units") && (a->forced || (p.fast_out->count % 2 && (p.fast_out->count == 3 || element == 4 || (element < 4 && p.fast_out->count != 5))))) permute_units_in_words(&p);
+  if (is_known && is_kept && takes(a, "odd_runs")) permute_odd_runs(&p);
   if (is_known && p.fast_in && !p.view.is_closed && takes(a, "pack") && (a->forced || !(is_moved ? fits_tiles(&p) : fits_runs(&p)))) permute_pack(&p);
   if (!is_known && p.fast_in && !a->forced && a->context->options->is_at_launch && (is_moved || is_kept)) write_exact(&p, is_moved);
   if (is_moved && takes(a, "tile")) write_tiles(&p, SMALLEST_SIDE);

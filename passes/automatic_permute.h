@@ -1,4 +1,4 @@
-// What the classes of schedules of permutes share: automatic_permute.c finds the axes and has tiles and runs; automatic_whole.c, automatic_units.c, automatic_planes.c and automatic_pack.c have the other classes.
+// What the classes of schedules of permutes share: automatic_permute.c finds the axes and has tiles and runs; automatic_whole.c, automatic_units.c, automatic_planes.c, automatic_odd_runs.c and automatic_pack.c have the other classes.
 #ifndef RED_PASSES_AUTOMATIC_PERMUTE_H
 #define RED_PASSES_AUTOMATIC_PERMUTE_H
 
@@ -75,6 +75,9 @@ void permute_units_in_words(struct permute *p);
 
 // automatic_planes.c: `planes`, where all extents are known. Returns whether it wrote a schedule.
 bool permute_planes(struct permute *p);
+
+// automatic_odd_runs.c: `odd_runs`, where all extents are known.
+void permute_odd_runs(struct permute *p);
 
 // automatic_pack.c: `pack`, where all extents are known. Returns whether it wrote a schedule.
 bool permute_pack(struct permute *p);

@@ -10,7 +10,7 @@ import re
 INTS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
 FOLDS = {"i32": "sum min max and or xor", "i64": "sum min max and or xor", "u32": "sum min max and or xor", "u64": "sum min max and or xor", "f32": "sum", "f64": "sum"}
 SIGNS = {"sum": "+=", "min": "min=", "max": "max=", "and": "&=", "or": "|=", "xor": "^="}
-CLASSES = ["thread", "rows", "group", "staged", "warp", "block", "column", "block_split", "column_split", "map", "tile", "lines", "whole", "planes", "pack", "places", "units",
+CLASSES = ["thread", "rows", "group", "staged", "warp", "block", "column", "block_split", "column_split", "map", "tile", "lines", "whole", "planes", "odd_runs", "pack", "places", "units",
            "runs", "gather"]
 ARCHITECTURES = ["sm_80", "sm_86", "sm_90"]
 
@@ -157,7 +157,7 @@ def own(case):
         put_output(case, "B1", type_, [sizes[k] for k in order])
         group.loops = [(a, s, 0) for a, s in zip(axes, sizes)]
         group.lines.append(f"B1[{', '.join(axes[k] for k in order)}] = A1[{', '.join(axes)}];")
-        classes = ["map", "tile", "lines", "whole", "planes", "pack", "pack", "places", "units", "runs", "gather"]
+        classes = ["map", "tile", "lines", "whole", "planes", "odd_runs", "pack", "pack", "places", "units", "runs", "gather"]
     else:
         type_ = r.choice(["f32", "f32", "f16", "bf16", "i32", "f64", "i64", "u8", "i8"])
         number = "f32" if type_ in ("f16", "bf16") else type_

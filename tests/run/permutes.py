@@ -55,6 +55,10 @@ WORDS = [([0, 2, 1], [16, 127, 129], 'u8', 'lines:lines'), ([0, 2, 1], [8, 127, 
          ([0, 2, 1, 3], [2, 150, 48, 3], 'u8', 'units:units_words'), ([1, 0, 2], [131, 56, 7], 'f16', 'units:units_words'), ([1, 0, 2], [90, 72, 6], 'f32', 'units:units_words'), ([0, 2, 1], [3, 4112, 3], 'u8', 'planes:planes'), ([0, 2, 1], [5, 3, 512], 'u8', 'planes:planes'),
          ([0, 2, 1], [2, 4, 2048], 'f16', 'planes:planes'), ([2, 0, 1], [40, 200, 3], 'f16', 'planes:planes'), ([0, 3, 1, 2], [2, 31, 64, 3], 'u8', 'planes:planes'), ([1, 0], [6, 40000], 'u8', 'planes:planes'), ([0, 2, 1], [3, 130, 2], 'f64', 'planes:planes')]
 
+# Runs that begin anywhere, whole, in pieces, and short ones in boxes that hang over; (permutation, shape, type).
+ODD = [([1, 0, 2], [3, 5, 8099], 'u8'), ([1, 0, 2], [2, 2, 20011], 'u8'), ([0, 2, 1, 3], [2, 2, 2, 9001], 'f16'), ([3, 2, 1, 0, 4], [7, 6, 5, 7, 35], 'u8'), ([1, 0, 2], [21, 30, 89], 'u8'), ([2, 1, 0, 3], [5, 6, 7, 263], 'f32'),
+       ([0, 2, 1, 3], [2, 13, 11, 91], 'f64'), ([1, 0, 2], [40, 2, 501], 'f16'), ([1, 0, 2], [16, 7, 513], 'f16'), ([2, 0, 1, 3], [90, 1, 130, 7], 'u8'), ([1, 0, 2], [60, 200, 3], 'u8'), ([0, 2, 1, 3], [1, 3, 2, 4099], 'f64')]
+
 # Boxes of bytes and halves as words, where the class is asked for.
 CELLS = [([3, 2, 0, 1], [12, 32, 7, 98], 'u8'), ([4, 3, 5, 0, 1, 2], [4, 5, 8, 3, 14, 20], 'u8'), ([3, 2, 1, 4, 0], [26, 7, 4, 6, 82], 'u8'),
          ([3, 2, 4, 1, 0], [56, 5, 3, 7, 36], 'f16'), ([1, 0], [98, 1530], 'u8'), ([2, 1, 0], [130, 9, 71], 'f16')]
@@ -110,6 +114,8 @@ def main():
     cases = [(*sample(random_, pick), None) for pick in range(int(os.environ.get('RED_PERMUTES', '36')))]
     cases += [(perm, shape, type_, [0, 0], False, is_fixed, wanted) for perm, shape, type_, wanted in CHOSEN for is_fixed in (True, False)]
     cases += [(perm, shape, type_, [0, 0], False, True, wanted) for perm, shape, type_, wanted in WORDS]
+    cases += [(perm, shape, type_, [0, 0], False, True, 'odd_runs:odd_runs') for perm, shape, type_ in ODD]
+    cases += [(perm, shape, type_, offsets, False, True, None) for perm, shape, type_ in ODD[:4] for offsets in ([1, 0], [0, 1])]
     cases += [(perm, shape, type_, [0, 0], False, True, 'pack:pack_words') for perm, shape, type_ in CELLS]
     cases += [(perm, shape, type_, offsets, False, True, 'lines' if (perm, shape, type_) in LINES and not offsets[1] else 'units' if (perm, shape, type_) in UNITS and offsets == [0, 0] else 'pack') for perm, shape, type_ in PACKED for offsets in ([0, 0], [1, 0], [0, 1])]
     cases += [([1, 0], [64, 128], 'f32', [1, 0], False, False, 'places'), ([1, 0], [64, 128], 'f32', [0, 0], True, False, 'tile'),

@@ -1,0 +1,249 @@
+// odd_runs: permutes whose fastest axis stays, of any length: runs begin at no multiple of a word, and go byte by byte wherever they are read where they are written.
+//
+//   Y[b, a, r] = X[a, b, r]     u8, 91 by 91 runs of 8099 bytes
+//
+// A block copies runs of the input to shared memory as they lie, in pieces of 16 bytes counted from the start of X, and writes them in words counted from the start
+// of Y: both are whole accesses wherever a run begins, and only the first and the last word of a run are written by elements. What is left in single elements
+// are the reads of shared memory.
+//
+//   long runs    pieces of 8 KiB of the output's run
+//   whole runs   one a block
+//   short runs   boxes of neighbours along P, next to the run in the output, by neighbours along Q, next to it in the input: rows of one run. A thread keeps its place
+//                in the run and takes rows that lie whole words apart, so that it finds out once where its words begin.
+#include "passes/automatic_permute.h"
+
+enum { LONG = 16 * 1024, CHUNK = 8 * 1024, BOX = 8 * 1024, MOST_BOX = 24 * 1024, MOST_LANES = 384, ROW_OUT = 512 };
+
+// How a block takes runs.
+struct odd {
+  struct group *run, *out, *in;  // out and in: next to the run in the output and in the input; NULL: there is none, or it stays outside
+  int64_t outs, ins;             // iterations of these in a block
+  bool is_row_out, is_row_in;    // steps along these do not continue the run of the input
+  int64_t length;                // elements of such a run
+  int64_t word, piece;           // elements: of an access of the output, and of the input
+  int64_t words;                 // accesses of a run
+  int64_t lanes, outs_at_once, ins_at_once; // threads along words, out and in
+};
+
+static bool stride_of(const struct permute *p, const struct view_access *access, const struct group *group, int64_t *stride) {
+  return poly_is_constant(permute_stride(p, access, group), stride) && *stride > 0;
+}
+
+// Whether both tensors lie dense, each is moved once, and the run is the fastest of both.
+static bool can_be_copied(struct permute *p, const struct group *run) {
+  const struct ir_mem *copies[MOST_COPIES];
+  int reads = 0;
+  if (run != p->fast_in || run != &p->groups[p->group_count - 1] || p->load->mem->is_strided || p->store->mem->is_strided || permute_copies(p, copies) != 1 || copies[0] != p->load->mem) return false;
+  for (uint32_t i = 0; i < p->view.accesses.count; i++) {
+    const struct view_access *access = p->view.accesses.at[i];
+    reads += !access->is_store && access->mem == p->load->mem;
+    if (!access->is_store && access->mem == p->store->mem) return false;
+  }
+  return reads == 1 && permute_is_dense(p);
+}
+
+// So many of an axis a tile that tiles are as alike as can be.
+static int64_t even(int64_t count, int64_t most) {
+  int64_t tiles = (count + most - 1) / most;
+  return (count + tiles - 1) / tiles;
+}
+
+static int64_t at_least(int64_t n, int64_t least) { return n < least ? least : n; }
+static int64_t at_most(int64_t n, int64_t most) { return n > most ? most : n; }
+
+// The neighbours of the run, and how many of them a block takes.
+static bool find_rows(struct permute *p, struct odd *o, int64_t bytes) {
+  int64_t least_out = 0, least_in = 0, stride;
+  for (int g = 0; g < p->group_count; g++) {
+    struct group *group = &p->groups[g];
+    if (group == o->run) continue;
+    if (!stride_of(p, p->store, group, &stride)) return false;
+    if (!o->out || stride < least_out) o->out = group, least_out = stride;
+    if (!stride_of(p, p->load, group, &stride)) return false;
+    if (!o->in || stride < least_in) o->in = group, least_in = stride;
+  }
+  if (!o->out || o->in == o->out) return false;
+  o->outs = at_most(at_least((ROW_OUT + bytes - 1) / bytes, 1), o->out->count);
+  o->ins = at_most(at_least(BOX / (bytes * o->outs), 1), o->in->count);
+  if (o->ins > o->word && o->ins < o->in->count) o->ins = at_most((even(o->in->count, o->ins) + o->word - 1) / o->word * o->word, o->in->count);
+  o->outs = even(o->out->count, at_most(at_least(BOX / (bytes * o->ins), o->outs), o->out->count));
+  o->is_row_out = o->is_row_in = true;
+  o->length = o->run->count;
+  if (least_in == o->length && o->ins > 1) o->is_row_in = false, o->length *= o->ins;
+  if (stride_of(p, p->load, o->out, &stride) && stride == o->length && o->outs > 1) o->is_row_out = false, o->length *= o->outs;
+  return true;
+}
+
+// Threads: along the words of a run, then along as many rows of the input as begin at different places of a word, then along the output.
+static void deal_out(struct odd *o) {
+  int64_t more = (o->words + THREADS - 1) / THREADS, room, phases;
+  o->lanes = (o->words + more - 1) / more;
+  room = MOST_LANES / o->lanes;
+  phases = room >= o->word ? o->word : 1;
+  o->ins_at_once = at_most(o->ins, phases);
+  if (more > 1 && o->ins % o->ins_at_once) o->ins_at_once = 1; // where a thread has several words of a run none of its rows hangs over
+  o->outs_at_once = at_most(o->outs, room / o->ins_at_once);
+  if (o->outs_at_once < o->outs && o->outs_at_once > o->word) o->outs_at_once -= o->outs_at_once % o->word;
+  room /= o->outs_at_once * o->ins_at_once;
+  if (more == 1) o->ins_at_once = at_most(o->ins_at_once * room, o->ins);
+}
+
+static int64_t rows_of(const struct odd *o) { return o->outs * o->ins; }
+
+// Pieces of a block.
+static int64_t pieces_of(const struct odd *o) {
+  return ((o->length + o->piece - 2) / o->piece + 1) * (o->is_row_out ? o->outs : 1) * (o->is_row_in ? o->ins : 1);
+}
+
+// --- Text -----------------------------------------------------------------------------------------------------------
+
+static const char *of(struct permute *p, const char *stage, const char *axis) { return arena_printf(p->arena, "%s.%s", stage, axis); }
+
+// Splits an axis so that `inner` of it go to threads; `*loops` gets what is left.
+static const char *write_part(struct permute *p, const char *axis, const char *base, int64_t count, int64_t inner, const char **loops) {
+  if (inner == count) return axis;
+  if (inner == 1) {
+    *loops = permute_join(p, *loops, axis);
+    return NULL;
+  }
+  const char *far = permute_fresh(p, arena_printf(p->arena, "%s_far", base)), *near = permute_fresh(p, arena_printf(p->arena, "%s_near", base));
+  text_printf(p->out, "  split %s by %lld -> %s, %s;\n", axis, (long long)inner, far, near);
+  *loops = permute_join(p, *loops, far);
+  return near;
+}
+
+// The copy's side: all pieces of the block as one axis.
+static void write_fill(struct permute *p, const struct odd *o, const char *const *rows, int row_count, int64_t pieces) {
+  const char *copy = permute_copy_name(p, 0), *all = of(p, copy, "piece"), *list = NULL;
+  for (int i = 0; i < row_count; i++) list = permute_join(p, list, of(p, copy, rows[i]));
+  if (list) {
+    const char *fill = permute_fresh(p, arena_printf(p->arena, "%s_fill", copy));
+    text_printf(p->out, "  fuse %s, %s -> %s;\n", list, all, fill);
+    all = fill;
+  }
+  if (pieces > THREADS) {
+    const char *more = permute_fresh(p, arena_printf(p->arena, "%s_more", copy)), *thread = permute_fresh(p, arena_printf(p->arena, "%s_thread", copy));
+    text_printf(p->out, "  split %s by %d -> %s, %s;  bind %s -> thread.x;  unroll %s;", all, THREADS, more, thread, thread, more);
+  } else {
+    text_printf(p->out, "  bind %s -> thread.x;", all);
+  }
+  if (o->piece > 1) text_printf(p->out, "  vectorize %s.element;", copy);
+  text_puts(p->out, "\n");
+}
+
+static void write_long(struct permute *p, const struct odd *o) {
+  const char *copy = permute_copy_name(p, 0), *stage = permute_stage_name(p), *far = permute_piece(p, o->run, "_tile"), *near = permute_piece(p, o->run, "_in"), *tile = permute_fresh(p, "tile"), *order = NULL;
+  int64_t chunk = CHUNK / type_bytes(p->store->mem->type), words = chunk / o->word;
+  for (int g = 0; g + 1 < p->group_count; g++) order = permute_join(p, order, p->groups[g].name);
+  text_printf(p->out, "  split %s by %lld along %s -> %s, %s;  fuse %s, %s -> %s;  bind %s -> block.x;\n", o->run->name, (long long)chunk, p->store->mem->label, far, near, order, far, tile, tile);
+  text_printf(p->out, "  stage %s at %s in shared as %s along %lld;\n", p->load->mem->label, tile, copy, (long long)o->piece);
+  write_fill(p, o, NULL, 0, chunk / o->piece + 1);
+  const char *word = of(p, stage, near), *element = NULL;
+  text_puts(p->out, "  ");
+  if (o->word > 1) {
+    const char *all = word;
+    word = permute_fresh(p, "word"), element = permute_fresh(p, "unit");
+    text_printf(p->out, "split %s by %lld -> %s, %s;  ", all, (long long)o->word, word, element);
+  }
+  if (words > THREADS) {
+    const char *more = permute_fresh(p, "word_more"), *thread = permute_fresh(p, "word_thread");
+    text_printf(p->out, "split %s by %d -> %s, %s;  bind %s -> thread.x;  unroll %s;", word, THREADS, more, thread, thread, more);
+  } else {
+    text_printf(p->out, "bind %s -> thread.x;", word);
+  }
+  if (element) text_printf(p->out, "  vectorize %s;", element);
+  text_puts(p->out, "\n");
+}
+
+// An axis of which a block takes so many: its name inside, or NULL; what is outside joins *outside.
+static const char *write_tile(struct permute *p, const struct group *group, int64_t inside, const char **outside) {
+  if (inside == group->count) return group->name;
+  if (inside == 1) {
+    *outside = permute_join(p, *outside, group->name);
+    return NULL;
+  }
+  const char *tile = permute_piece(p, group, "_tile"), *in = permute_piece(p, group, "_in");
+  text_printf(p->out, "  split %s by %lld -> %s, %s;\n", group->name, (long long)inside, tile, in);
+  *outside = permute_join(p, *outside, tile);
+  return in;
+}
+
+static void write_rows(struct permute *p, const struct odd *o) {
+  const char *copy = permute_copy_name(p, 0), *stage = permute_stage_name(p), *outside = NULL, *outs = NULL, *ins = NULL, *inside = NULL, *loops = NULL, *threads = NULL, *rows[2];
+  int row_count = 0;
+  for (int g = 0; g + 1 < p->group_count; g++) {
+    const struct group *group = &p->groups[g];
+    if (group == o->out) outs = write_tile(p, group, o->outs, &outside);
+    else if (group == o->in) ins = write_tile(p, group, o->ins, &outside);
+    else outside = permute_join(p, outside, group->name);
+  }
+  if (outs) inside = permute_join(p, inside, outs);
+  if (outs && o->is_row_out) rows[row_count++] = outs;
+  if (ins) inside = permute_join(p, inside, ins);
+  if (ins && o->is_row_in) rows[row_count++] = ins;
+  inside = permute_join(p, inside, o->run->name);
+  const char *tile = outside;
+  if (outs || ins) text_printf(p->out, "  reorder %s%s%s;\n", outside ? outside : "", outside ? ", " : "", inside);
+  for (const char *c = outside; c && *c; c++)
+    if (*c == ',') tile = NULL;
+  if (!tile) {
+    tile = permute_fresh(p, "tile");
+    text_printf(p->out, "  fuse %s -> %s;", outside, tile);
+  }
+  text_printf(p->out, "  bind %s -> block.x;\n  stage %s at %s in shared as %s along %lld;\n", tile, p->load->mem->label, tile, copy, (long long)o->piece);
+  write_fill(p, o, rows, row_count, pieces_of(o));
+  const char *word = of(p, stage, o->run->name), *element = NULL, *lane = word;
+  if (o->word > 1) {
+    word = permute_fresh(p, "word"), element = permute_fresh(p, "unit");
+    text_printf(p->out, "  split %s by %lld along %s -> %s, %s;\n", lane, (long long)o->word, p->store->mem->label, word, element);
+    lane = word;
+  }
+  const char *out_lane = outs ? write_part(p, of(p, stage, outs), outs, o->outs, o->outs_at_once, &loops) : NULL, *in_lane = ins ? write_part(p, of(p, stage, ins), ins, o->ins, o->ins_at_once, &loops) : NULL;
+  lane = write_part(p, word, "word", o->words, o->lanes, &loops);
+  if (out_lane) threads = permute_join(p, threads, out_lane);
+  if (in_lane) threads = permute_join(p, threads, in_lane);
+  if (lane) threads = permute_join(p, threads, lane);
+  text_printf(p->out, "  reorder %s%s%s%s%s;\n", loops ? loops : "", loops ? ", " : "", threads, element ? ", " : "", element ? element : "");
+  if (out_lane || in_lane) {
+    const char *thread = permute_fresh(p, "out");
+    text_printf(p->out, "  fuse %s -> %s;", threads, thread);
+    threads = thread;
+  }
+  text_printf(p->out, "  bind %s -> thread.x;", threads);
+  if (element) text_printf(p->out, "  vectorize %s;", element);
+  text_puts(p->out, "\n");
+}
+
+void permute_odd_runs(struct permute *p) {
+  enum { LEAST = 2048, BUSY = 264 };
+  struct odd o = {.run = p->fast_out, .outs = 1, .ins = 1};
+  int64_t in = type_bytes(p->load->mem->type), out = type_bytes(p->store->mem->type), bytes = o.run->count * (in > out ? in : out), blocks = 1;
+  if (in >= VECTOR || out >= VECTOR || o.run->count < 2 || p->group_count < 2 || !can_be_copied(p, o.run)) return;
+  o.word = out < WORD ? WORD / out : 1;
+  o.piece = VECTOR / in;
+  bool is_long = bytes > LONG;
+  if (!is_long && !find_rows(p, &o, bytes)) return;
+  o.words = (o.run->count + 2 * o.word - 2) / o.word;
+  if (!is_long) deal_out(&o);
+  if (!is_long && (pieces_of(&o) * VECTOR > MOST_BOX || rows_of(&o) * o.run->count < 2)) return;
+  for (int g = 0; g + 1 < p->group_count; g++) {
+    const struct group *group = &p->groups[g];
+    int64_t size = is_long ? 1 : (group == o.out ? o.outs : 1) * (group == o.in ? o.ins : 1);
+    if (__builtin_mul_overflow(blocks, (group->count + size - 1) / size, &blocks)) return;
+  }
+  if (blocks < 2 && !is_long) return;
+  if (!p->a->forced && (in != out || in >= WORD || bytes % WORD == 0 || bytes < LEAST || blocks * (is_long ? bytes / CHUNK : 1) < BUSY)) return;
+  struct when when = {.p = p};
+  permute_need_alignment(&when, p->load->mem, (uint32_t)o.piece);
+  permute_need_alignment(&when, p->store->mem, (uint32_t)o.word);
+  const char *taken = is_long ? arena_printf(p->arena, "in pieces of %d bytes", CHUNK) : rows_of(&o) == 1 ? "one a block" : arena_printf(p->arena, "%lld of the output by %lld of the input a block", (long long)o.outs, (long long)o.ins);
+  const char *reason = arena_printf(p->arena, "%s, the fastest axis stays: runs of %lld elements that begin anywhere, %s, through shared memory: 16 bytes at a time in, as they lie in the input, and %lld out, as they lie in the output",
+                                    permute_describe(p), (long long)o.run->count, taken, (long long)(o.word * out));
+  if (!permute_begin(p, "odd_runs", &when, reason)) return;
+  permute_write_groups(p);
+  if (is_long) write_long(p, &o);
+  else write_rows(p, &o);
+  p->is_plain = true;
+  permute_end(p);
+  p->is_plain = false;
+}
