@@ -14,7 +14,7 @@
 // Requires LEVEL_PROGRAM before pass `index`. A loop is split where a guard x < E in it has x = v * F + r, v the loop's variable, with
 // 0 <= r < F and E the same in every iteration: then the guard holds for all v < E / F. Where x = v * F + base + r and base is the same in all threads of
 // the block, a piece of a split, it holds for v < (E - base) / F, and nowhere from there on but in one iteration: the loop ends there, unless it does
-// something without the guard. In the edge a guarded load would be a branch and end the loads in flight: its address is clamped and its value selected.
+// something without the guard; so also where the guard is around nothing but accesses of tensors, which it stays around in the edge. In the edge a guarded load would be a branch and end the loads in flight: its address is clamped and its value selected.
 // A loop that is unrolled whole, or of one iteration, is not split: all of it is clamped and selected, under E > 0. Declines, leaving the branch, where the guarded statements
 // write tensors, read shared memory or what the guard left unwritten of the workspace, or test or loop further, and where the loop holds a collective.
 // Cost: linear, but for the proofs of each guard.
@@ -71,6 +71,8 @@ static bool reads_shared(const struct ir_stmt *stmt) {
   if (stmt->value) ir_visit_expr(stmt->value, find_shared_read, &reads);
   return reads;
 }
+
+static void find_array_read(struct ir_expr *e, void *state) { *(bool *)state |= e->op == OP_AWAIT || ((e->op == OP_LOAD || e->op == OP_LOAD_FLAT) && e->mem->space != SPACE_GLOBAL); }
 
 struct partial {
   const struct ir_var *clamped;
@@ -145,6 +147,19 @@ static bool is_selectable(const struct list *block) {
     if (reads_shared(stmt)) return false;
     bool is_local_store = stmt->kind == IR_STORE && stmt->mem->space == SPACE_LOCAL;
     if (stmt->kind == IR_FOR ? !is_selectable(&stmt->body) : stmt->kind != IR_LET && stmt->kind != IR_LOAD_WIDE && stmt->kind != IR_SET && !is_local_store) return false;
+  }
+  return true;
+}
+
+// Whether the block moves elements of tensors, and neither tests nor loops further nor has to do with arrays of the block or of a thread.
+static bool is_streamed(const struct list *block) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *stmt = block->at[i];
+    bool is_access = stmt->kind == IR_STORE || stmt->kind == IR_STORE_WIDE || stmt->kind == IR_LOAD_WIDE, reads = false;
+    if ((!is_access && stmt->kind != IR_LET) || (is_access && stmt->mem->space != SPACE_GLOBAL)) return false;
+    if (stmt->value) ir_visit_expr(stmt->value, find_array_read, &reads);
+    for (uint32_t k = 0; k < stmt->inputs.count; k++) ir_visit_expr(stmt->inputs.at[k], find_array_read, &reads);
+    if (reads) return false;
   }
   return true;
 }
@@ -243,7 +258,7 @@ static bool is_candidate(struct edge *e, struct ir_stmt *loop, struct facts *fac
     if (prove_nonnegative(facts, rest) && prove_nonnegative(facts, poly_sub(facts, poly_constant(facts, factor - 1), rest))) return true;
   }
   bool is_whole = loop->unroll == UINT32_MAX || loop->unroll == UNROLL_VECTOR; // not split anyway
-  return !is_whole && !poly_is_zero(coefficient) && is_selectable(&guard->body) && has_base(e, loop, facts, coefficient, rest, found);
+  return !is_whole && !poly_is_zero(coefficient) && (is_selectable(&guard->body) || is_streamed(&guard->body)) && has_base(e, loop, facts, coefficient, rest, found);
 }
 
 static bool find_candidate(struct edge *e, struct ir_stmt *loop, struct facts *facts, const struct list *block, struct candidate *found) {
@@ -528,8 +543,10 @@ static void split_block(struct edge *e, struct list *block) {
 
 bool pass_edge(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
   struct edge e = {.arena = context->arena, .kernel = kernel, .entry = entry};
+  edge_kept(context, kernel, entry);
   edge_depths(context, kernel, entry);
   edge_blocks(context, kernel, entry);
   split_block(&e, &entry->body);
+  edge_ahead(context, kernel, entry);
   return true;
 }

@@ -9,4 +9,9 @@ void edge_blocks(struct pass_context *context, struct ir_kernel *kernel, struct 
 // passes/edge_depth.c: splits loops where the array that they read changes.
 void edge_depths(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry);
 
+// passes/edge_kept.c: reads what the launch before left in front of the loops that need it.
+void edge_kept(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry);
+// passes/edge_ahead.c: unrolled loops that divide what they move read ahead.
+void edge_ahead(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry);
+
 #endif

@@ -1,0 +1,101 @@
+// What the launch before left in the workspace, and a loop reads at one place, is read once, in front of the loop.
+//
+//   for i in 0 .. n { store Y[i, j] = exp(X[i, j] - load(peak_kept, j)) }   ->   let peak = load(peak_kept, j)
+//                                                                                for i in 0 .. n { store Y[i, j] = exp(X[i, j] - peak) }
+//
+// Behind a store the backends would read it again. All of it lies inside the workspace, so that where the loop does not come to it what is read is not used. What stands under a condition
+// on something that is not of the loop stays there: it may have been written under that condition alone.
+#include "passes/edge.h"
+
+struct lift {
+  struct arena *arena;
+  struct ir_kernel *kernel;
+  const struct ir_entry *entry;
+  const struct ir_stmt *loop; // FOR
+  struct list *out;           // struct ir_stmt: what stands in front of it
+};
+
+static bool is_written(const struct list *block, const struct ir_mem *mem) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *stmt = block->at[i];
+    if ((stmt->kind == IR_STORE || stmt->kind == IR_STORE_WIDE || stmt->kind == IR_ATOMIC) && stmt->mem == mem) return true;
+    if (is_written(&stmt->body, mem) || is_written(&stmt->otherwise, mem)) return true;
+  }
+  return false;
+}
+
+// Whether e names a variable that is defined or changed in the statement, or that has no fixed value.
+static bool moves_in(const struct ir_stmt *stmt, const struct ir_expr *e) {
+  if (stmt->var && ir_mentions(e, stmt->var)) return true;
+  for (uint32_t i = 0; i < stmt->results.count; i++)
+    if (ir_mentions(e, stmt->results.at[i])) return true;
+  for (uint32_t i = 0; i < stmt->body.count; i++)
+    if (moves_in(stmt->body.at[i], e)) return true;
+  for (uint32_t i = 0; i < stmt->otherwise.count; i++)
+    if (moves_in(stmt->otherwise.at[i], e)) return true;
+  return false;
+}
+
+static void find_load(struct ir_expr *e, void *state) { *(bool *)state |= e->op == OP_LOAD || e->op == OP_LOAD_FLAT || e->op == OP_AWAIT; }
+
+static bool is_fixed(const struct lift *l, struct ir_expr *index) {
+  bool loads = false;
+  ir_visit_expr(index, find_load, &loads);
+  return !loads && !moves_in(l->loop, index);
+}
+
+static bool is_kept(const struct lift *l, const struct ir_mem *mem) { return mem->workspace && !ir_const_is(mem->workspace, 0) && !is_written(&l->entry->body, mem); }
+
+static struct ir_expr *lift_load(struct arena *arena, struct ir_expr *e, void *state) {
+  struct lift *l = state;
+  if (e->op != OP_LOAD || !is_kept(l, e->mem)) return e;
+  for (uint32_t i = 0; i < e->count; i++)
+    if (!is_fixed(l, e->args[i])) return e;
+  for (uint32_t i = 0; i < l->out->count; i++) {
+    const struct ir_stmt *let = l->out->at[i];
+    if (let->kind == IR_LET && ir_equal(let->value, e)) return ir_ref(arena, let->var);
+  }
+  struct ir_var *var = ir_new_var(l->kernel, VAR_LET, e->type, e->mem->label);
+  list_push(arena, l->out, ir_let(arena, var, e, l->loop->range));
+  return ir_ref(arena, var);
+}
+
+static void lift_block(struct lift *l, struct list *block) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    struct ir_stmt *stmt = block->at[i];
+    bool is_fixed_place = stmt->kind == IR_LOAD_WIDE && is_kept(l, stmt->mem);
+    for (uint32_t d = 0; d < stmt->indices.count && is_fixed_place; d++) is_fixed_place = is_fixed(l, stmt->indices.at[d]);
+    if (is_fixed_place) {
+      list_push(l->arena, l->out, stmt);
+      list_remove(block, i--);
+      continue;
+    }
+    if (stmt->kind == IR_IF && !moves_in(l->loop, stmt->value)) continue;
+    if (stmt->kind != IR_FOR && stmt->kind != IR_IF) {
+      struct list one = {0};
+      list_push(l->arena, &one, stmt);
+      ir_rewrite_block(l->arena, &one, lift_load, l);
+      block->at[i] = one.at[0];
+    }
+    lift_block(l, &stmt->body);
+    lift_block(l, &stmt->otherwise);
+  }
+}
+
+static void lift_loops(struct arena *arena, struct ir_kernel *kernel, const struct ir_entry *entry, struct list *block) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    struct ir_stmt *stmt = block->at[i];
+    if (stmt->kind == IR_FOR) {
+      struct list out = {0};
+      struct lift l = {arena, kernel, entry, stmt, &out};
+      lift_block(&l, &stmt->body);
+      for (uint32_t k = 0; k < out.count; k++) list_insert(arena, block, i++, out.at[k]);
+    }
+    lift_loops(arena, kernel, entry, &stmt->body);
+    lift_loops(arena, kernel, entry, &stmt->otherwise);
+  }
+}
+
+void edge_kept(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
+  if (entry->launch) lift_loops(context->arena, kernel, entry, &entry->body);
+}
