@@ -16,10 +16,11 @@ enum { CHUNK_BYTES = 64 * 1024, ALIGNMENT = 16 };
 struct arena_chunk {
   struct arena_chunk *next;
   size_t bytes;
+  size_t used; // of a spare one: how much of it is not zero
 };
 enum { HEADER_BYTES = (sizeof(struct arena_chunk) + ALIGNMENT - 1) & ~(ALIGNMENT - 1) };
 
-// Chunks that no arena has, zeroed, for the next arena of any thread: fresh ones cost a page fault for each 4 KiB, and a proof of 1024 threads takes megabytes.
+// Chunks that no arena has, for the next arena of any thread, which zeroes them: fresh ones cost a page fault for each 4 KiB, and a proof of 1024 threads takes megabytes.
 // Nobody waits for the lock, which a child of fork() may find held for ever: who does not get it at once does without.
 static struct {
   pthread_mutex_t lock;
@@ -35,6 +36,7 @@ static struct arena_chunk *take_spare(void) {
     spare.count--;
   }
   pthread_mutex_unlock(&spare.lock);
+  if (chunk) memset((char *)chunk + HEADER_BYTES, 0, chunk->used);
   return chunk;
 }
 
@@ -44,7 +46,7 @@ static void give_up(struct arena_chunk *chunk, size_t used) {
   if (chunk->bytes == CHUNK_BYTES && !pthread_mutex_trylock(&spare.lock)) {
     is_kept = spare.count + 1 <= MOST_SPARE;
     if (is_kept) {
-      memset((char *)chunk + HEADER_BYTES, 0, used);
+      chunk->used = used;
       chunk->next = spare.first;
       spare.first = chunk;
       spare.count++;

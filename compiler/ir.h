@@ -304,6 +304,7 @@ struct ir_entry {
   struct list memory;      // struct ir_mem: shared and local, and parts of the workspace in the order in which they lie there
   struct list body;        // struct ir_stmt
   enum type index_type;    // INDEX until pass `index`, then I32 or I64
+  const struct proof *proof; // passes/prove.h: what pass `barriers` found of the body as it is; NULL: nothing yet
 };
 
 struct ir_kernel {

@@ -9,8 +9,8 @@
 //   let z = load_flat(s, sub(63, thread.x))           barrier
 //                                                     let z = load_flat(s, sub(63, thread.x))
 //
-// Requires LEVEL_PROGRAM without ALLREDUCE. Keeps every statement but block and warp barriers, and their
-// order. The proof of prove.h names two accesses that nothing orders: a block barrier goes in front of the
+// Requires LEVEL_PROGRAM without ALLREDUCE. Keeps every statement but block and warp barriers, and loops and
+// branches of nothing else, and their order. Leaves its last proof, which is that of the result, to pass `prove`. The proof of prove.h names two accesses that nothing orders: a block barrier goes in front of the
 // second, outside the conditions that only some threads meet. Then, from the last to the first, a barrier
 // goes where the program is proved without it; one that alone orders two accesses is not tried. Where memory
 // of the device is stored to and read elsewhere in the same entry, all stay: nothing is proved about it. A wait for asynchronous copies goes
@@ -115,20 +115,37 @@ static bool place_missing(struct pass_context *context, struct ir_kernel *kernel
 
 // --- Dropping ----------------------------------------------------------------------------------------
 
-// Stops where the proofs have cost much: a needless barrier is slow, not wrong.
+// Loops and branches that held nothing but barriers.
+static void drop_empty(struct list *block) {
+  for (uint32_t i = block->count; i-- > 0;) {
+    struct ir_stmt *stmt = block->at[i];
+    drop_empty(&stmt->body);
+    drop_empty(&stmt->otherwise);
+    if ((stmt->kind == IR_IF || stmt->kind == IR_FOR) && stmt->body.count == 0 && stmt->otherwise.count == 0) list_remove(block, i);
+  }
+}
+
+// Stops where the proofs have cost much: a needless barrier is slow, not wrong. *proof is that of the result.
 static void drop_needless(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry,
-                          const struct proof *proof) {
+                          struct proof *proof) {
   uint64_t spent = proof->work;
-  for (uint32_t i = proof->barriers.count; i-- > 0 && spent < MOST_WORK;) {
-    const struct proof_barrier *barrier = proof->barriers.at[i];
+  struct list barriers = proof->barriers;
+  bool is_dropped = false;
+  for (uint32_t i = barriers.count; i-- > 0 && spent < MOST_WORK;) {
+    const struct proof_barrier *barrier = barriers.at[i];
     struct proof without;
     if (barrier->is_required) continue;
     struct ir_stmt *stmt = barrier->block->at[barrier->place];
     list_remove(barrier->block, barrier->place);
-    if (!proof_run(context->arena, kernel, entry, 1, &without))
+    if (proof_run(context->arena, kernel, entry, 1, &without)) {
+      *proof = without;
+      is_dropped = true;
+    } else {
       list_insert(context->arena, barrier->block, barrier->place, stmt);
+    }
     spent += without.work;
   }
+  if (is_dropped) drop_empty(&entry->body);
 }
 
 // --- Waits -------------------------------------------------------------------------------------------
@@ -159,10 +176,11 @@ static void drop_repeated_waits(struct list *block) {
 }
 
 bool pass_barriers(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry) {
-  struct proof proof;
   if (!has_shared_memory(entry) && !has_barrier(&entry->body)) return true;
+  struct proof *proof = arena_new(context->arena, struct proof);
   drop_repeated_waits(&entry->body);
-  if (!place_missing(context, kernel, entry, &proof)) return false;
-  if (proof.faults.count == 0 && !uses_device_memory(entry)) drop_needless(context, kernel, entry, &proof);
+  if (!place_missing(context, kernel, entry, proof)) return false;
+  if (proof->faults.count == 0 && !uses_device_memory(entry)) drop_needless(context, kernel, entry, proof);
+  entry->proof = proof;
   return true;
 }
