@@ -86,6 +86,8 @@ static void deal_out(struct odd *o) {
   if (o->outs_at_once < o->outs && o->outs_at_once > o->word) o->outs_at_once -= o->outs_at_once % o->word;
   room /= o->outs_at_once * o->ins_at_once;
   if (more == 1) o->ins_at_once = at_most(o->ins_at_once * room, o->ins);
+  while (!o->is_row_out && o->outs % o->outs_at_once) o->outs_at_once--; // in one run no rows of a block hang over
+  while (!o->is_row_out && o->ins % o->ins_at_once) o->ins_at_once--;
 }
 
 static int64_t rows_of(const struct odd *o) { return o->outs * o->ins; }
