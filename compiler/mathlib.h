@@ -15,6 +15,8 @@ bool mathlib_has(enum op op, enum type type);
 // As IR: as many parameters as operands, one result. Parameters are read more than once. Labels of its LETs
 // begin with the name of the operation. NULL where mathlib_has is false.
 const struct ir_function *mathlib_function(struct arena *arena, enum op op, enum type type);
+// exp of f32 as IR, for operands that are not above 0 or a NaN: the bits of the function, in fewer operations.
+const struct ir_function *mathlib_exp_below(struct arena *arena);
 
 // As a value, bit for bit what the IR function gives (NaN aside: some NaN). False where mathlib_has is false
 // or an argument is of another type.
@@ -22,5 +24,6 @@ bool mathlib_evaluate(enum op op, enum type type, const struct value *args, stru
 // The same for one type; `b` is used by POW alone. `op` must be one that mathlib_has.
 float mathlib_f32(enum op op, float a, float b);
 double mathlib_f64(enum op op, double a, double b);
+float mathlib_exp_below_f32(float a);
 
 #endif

@@ -120,21 +120,33 @@ bool mathlib_has(enum op op, enum type type) {
   }
 }
 
-const struct ir_function *mathlib_function(struct arena *arena, enum op op, enum type type) {
-  if (!mathlib_has(op, type)) return NULL;
-  struct ir_function *function = arena_new(arena, struct ir_function);
-  struct builder b = {arena, op_table[op].spelling, function};
-  node params[2] = {NULL};
+// An empty function of f32 or f64, and a reference to each of its parameters.
+static struct builder begin(struct arena *arena, enum op op, enum type type, node params[2]) {
+  struct builder b = {arena, op_table[op].spelling, arena_new(arena, struct ir_function)};
   for (int i = 0; i < op_table[op].operands; i++) {
     struct ir_var *var = arena_new(arena, struct ir_var);
     var->name = var->label = i ? "y" : "x";
     var->kind = VAR_LET;
     var->type = type;
-    list_push(arena, &function->params, var);
+    list_push(arena, &b.function->params, var);
     params[i] = ir_ref(arena, var);
   }
-  list_push(arena, &function->results,
+  return b;
+}
+
+const struct ir_function *mathlib_function(struct arena *arena, enum op op, enum type type) {
+  if (!mathlib_has(op, type)) return NULL;
+  node params[2] = {NULL};
+  struct builder b = begin(arena, op, type, params);
+  list_push(arena, &b.function->results,
             type == TYPE_F32 ? build_f32(&b, op, params[0], params[1])
                              : build_f64(&b, op, params[0], params[1]));
-  return function;
+  return b.function;
+}
+
+const struct ir_function *mathlib_exp_below(struct arena *arena) {
+  node params[2] = {NULL};
+  struct builder b = begin(arena, OP_EXP, TYPE_F32, params);
+  list_push(arena, &b.function->results, build_EXP_BELOW_F32(&b, params[0]));
+  return b.function;
 }

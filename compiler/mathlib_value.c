@@ -79,6 +79,8 @@ float mathlib_f32(enum op op, float a, float b) {
   }
 }
 
+float mathlib_exp_below_f32(float a) { return value_EXP_BELOW_F32(a); }
+
 double mathlib_f64(enum op op, double a, double b) {
   switch ((int)op) {
 #define M(name)                                                                                              \

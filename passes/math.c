@@ -44,9 +44,16 @@ static struct ir_expr *plain_power(struct arena *arena, struct ir_expr *x, const
   return y->number == -1 ? ir_binary(arena, OP_DIV, ir_float(arena, x->type, 1), x) : NULL;
 }
 
+// -|x|, which is not above 0, or a NaN.
+static bool is_not_positive(const struct ir_expr *e) { return e->op == OP_NEG && e->args[0]->op == OP_ABS; }
+
 // A function's expansion, its LETs in front of the statement.
 static struct ir_expr *expand(struct math *m, struct ir_expr *e) {
   const struct ir_function **function = &m->functions[e->op][e->type == TYPE_F64];
+  if (e->op == OP_EXP && e->type == TYPE_F32 && is_not_positive(e->args[0])) {
+    function = &m->exp_below;
+    if (!*function) *function = mathlib_exp_below(m->arena);
+  }
   if (!*function) *function = mathlib_function(m->arena, e->op, e->type);
   struct ir_expr *arguments[2], *result;
   if (e->op == OP_POW && e->args[1]->op == OP_CONST) {

@@ -15,6 +15,7 @@ struct math {
   struct list bounded;          // struct math_bound: what conditions around say of variables
   struct list known;            // struct math_known: what this statement has computed so far
   const struct ir_function *functions[OP_COUNT][2]; // of f32 and f64; NULL until used
+  const struct ir_function *exp_below; // as these
 };
 
 // A lowered operation of the current statement, so that equal ones are computed once.

@@ -23,6 +23,8 @@
 
 // --- Is it one? -------------------------------------------------------------------------------------------------------------
 
+enum { MOST_NODES = 2000 };
+
 struct comparison {
   const struct ir_stage *first, *second;
   uint32_t budget; // of nodes: lets may make a tree that is much larger than the program
@@ -74,8 +76,15 @@ static bool reduces_by(const struct ir_stage *stage, enum op op, double identity
   return from->op == OP_CONST && from->number == identity;
 }
 
+// Whether e is x - peak, the first stage's maximum of x, or minus the absolute value of that.
+static bool is_distance(struct comparison *c, const struct ir_expr *e) {
+  if (e->op == OP_NEG && e->args[0]->op == OP_ABS) e = resolve(c->second, e->args[0]->args[0]);
+  if (e->op != OP_SUB) return false;
+  const struct ir_expr *peak = resolve(c->second, e->args[1]);
+  return peak->op == OP_VAR && peak->var == c->first->results.at[0] && is_same(c, c->first->operands.at[0], e->args[0]);
+}
+
 bool rescale_fits(const struct ir_stage *first, const struct ir_stage *second) {
-  enum { MOST_NODES = 2000 };
   struct comparison c = {first, second, MOST_NODES};
   if (!reduces_by(first, OP_MAX, -INFINITY) || !reduces_by(second, OP_ADD, 0)) return false;
   if (first->axes.count != second->axes.count || first->guards.count != second->guards.count) return false;
@@ -87,10 +96,47 @@ bool rescale_fits(const struct ir_stage *first, const struct ir_stage *second) {
     if (!is_same(&c, first->guards.at[i], second->guards.at[i])) return false;
   const struct ir_expr *exponential = resolve(second, second->operands.at[0]);
   if ((exponential->op != OP_EXP && exponential->op != OP_EXP2) || exponential->type != list_at(&first->results, struct ir_var, 0)->type) return false;
-  const struct ir_expr *distance = resolve(second, exponential->args[0]);
-  if (distance->op != OP_SUB) return false;
-  const struct ir_expr *peak = resolve(second, distance->args[1]);
-  return peak->op == OP_VAR && peak->var == first->results.at[0] && is_same(&c, first->operands.at[0], distance->args[0]);
+  return is_distance(&c, resolve(second, exponential->args[0]));
+}
+
+// --- Exponents that are not above 0 -----------------------------------------------------------------------------------------
+
+struct distances {
+  struct comparison comparison;
+  struct arena *arena;
+};
+
+static struct ir_expr *mark_distance(struct arena *arena, struct ir_expr *e, void *state) {
+  struct distances *d = state;
+  if ((e->op != OP_EXP && e->op != OP_EXP2) || e->args[0]->op == OP_NEG) return e;
+  if (!is_distance(&d->comparison, resolve(d->comparison.second, e->args[0]))) return e;
+  return ir_unary(arena, e->op, ir_unary(arena, OP_NEG, ir_unary(arena, OP_ABS, e->args[0])));
+}
+
+// Whether the second stage runs over elements that the first has the maximum of, and no others.
+static bool covers(struct comparison *c) {
+  if (!reduces_by(c->first, OP_MAX, -INFINITY) || c->first->axes.count != c->second->axes.count || c->first->guards.count != c->second->guards.count) return false;
+  for (uint32_t i = 0; i < c->first->axes.count; i++) {
+    const struct ir_stage_axis *a = c->first->axes.at[i], *b = c->second->axes.at[i];
+    if ((!a->is_reduction && a->axis != b->axis) || !ir_equal(a->axis->extent, b->axis->extent)) return false;
+  }
+  for (uint32_t i = 0; i < c->first->guards.count; i++)
+    if (!is_same(c, c->first->guards.at[i], c->second->guards.at[i])) return false;
+  return true;
+}
+
+void rescale_distances(struct pass_context *context, struct ir_entry *entry) {
+  struct arena *arena = context->arena;
+  for (uint32_t k = 1; k < entry->stages.count; k++)
+    for (uint32_t i = 0; i < k; i++) {
+      struct ir_stage *stage = entry->stages.at[k];
+      struct distances d = {{entry->stages.at[i], stage, MOST_NODES}, arena};
+      if (!covers(&d.comparison)) continue;
+      ir_rewrite_block(arena, &stage->lets, mark_distance, &d);
+      stage->operands = list_copy(arena, &stage->operands);
+      for (uint32_t n = 0; n < stage->operands.count; n++) stage->operands.at[n] = ir_rewrite_expr(arena, stage->operands.at[n], mark_distance, &d);
+      if (stage->value) stage->value = ir_rewrite_expr(arena, stage->value, mark_distance, &d);
+    }
 }
 
 // --- One stage ----------------------------------------------------------------------------------------------------------------

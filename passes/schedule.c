@@ -9,6 +9,7 @@
 // legal is an error that says where the axis was used and what would be legal.
 #include <string.h>
 
+#include "passes/rescale.h"
 #include "passes/scheduler.h"
 #include "passes/stage.h"
 
@@ -129,6 +130,7 @@ bool pass_schedule(struct pass_context *context, struct ir_kernel *kernel, struc
   struct scheduler s = {.context = context, .arena = context->arena, .diag = context->diag, .kernel = kernel, .entry = entry};
   if (entry->is_automatic) schedule_automatically(context, kernel, entry);
   if (entry->when) fix_extents(&s, entry->when);
+  rescale_distances(context, entry);
   bool good = true;
   for (uint32_t i = 0; i < entry->directives.count && good; i++) {
     good = scheduler_apply(&s, entry->directives.at[i]);

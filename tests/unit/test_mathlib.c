@@ -326,6 +326,24 @@ Test(mathlib, ir_gives_the_bits_of_the_values) {
   }
 }
 
+Test(mathlib, exp_below_has_the_bits_of_exp) {
+  struct arena arena;
+  uint64_t state = 11;
+  arena_init(&arena);
+  const float ends[] = {-0.0f, -0x1p-149f, -87.33655f, -88.72f, -103.97208f, -103.9721f, -104, -105, -INFINITY, -0.34657359f, -0.34657362f};
+  for (uint32_t i = 0; i < 20000; i++) {
+    float x = i < sizeof ends / sizeof *ends ? ends[i] : i % 2 ? (float)(-110 * random_unit(&state)) : -fabsf(float_of((uint32_t)random_bits(&state)));
+    float wanted = mathlib_f32(OP_EXP, x, 0), got = mathlib_exp_below_f32(x);
+    cr_assert((isnan(x) && isnan(got)) || memcmp(&wanted, &got, sizeof got) == 0, "%a: %a, wanted %a", (double)x, (double)got, (double)wanted);
+    if (i >= 1000) continue;
+    struct value argument = value_float(TYPE_F32, (double)x), of_ir = call(&arena, mathlib_exp_below(&arena), argument, argument);
+    cr_assert((isnan(x) && isnan(of_ir.number)) || of_ir.number == (double)wanted, "%a: IR %a, wanted %a", (double)x, of_ir.number, (double)wanted);
+    arena_destroy(&arena);
+    arena_init(&arena);
+  }
+  arena_destroy(&arena);
+}
+
 Test(mathlib, other_operations_and_types_are_none_of_its_functions) {
   struct value args[2] = {value_float(TYPE_F32, 1), value_float(TYPE_F32, 1)}, out;
   cr_expect(!mathlib_has(OP_SQRT, TYPE_F32) && !mathlib_has(OP_EXP, TYPE_I32) &&
