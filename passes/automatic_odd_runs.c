@@ -81,21 +81,30 @@ static void deal_out(struct odd *o) {
   room = MOST_LANES / o->lanes;
   phases = room >= o->word ? o->word : 1;
   o->ins_at_once = at_most(o->ins, phases);
-  if (more > 1 && o->ins % o->ins_at_once) o->ins_at_once = 1; // where a thread has several words of a run none of its rows hangs over
   o->outs_at_once = at_most(o->outs, room / o->ins_at_once);
   if (o->outs_at_once < o->outs && o->outs_at_once > o->word) o->outs_at_once -= o->outs_at_once % o->word;
   room /= o->outs_at_once * o->ins_at_once;
-  if (more == 1) o->ins_at_once = at_most(o->ins_at_once * room, o->ins);
-  while (!o->is_row_out && o->outs % o->outs_at_once) o->outs_at_once--; // in one run no rows of a block hang over
-  while (!o->is_row_out && o->ins % o->ins_at_once) o->ins_at_once--;
+  o->ins_at_once = at_most(o->ins_at_once * room, o->ins);
 }
 
 static int64_t rows_of(const struct odd *o) { return o->outs * o->ins; }
 
-// Pieces of a block.
-static int64_t pieces_of(const struct odd *o) {
-  return ((o->length + o->piece - 2) / o->piece + 1) * (o->is_row_out ? o->outs : 1) * (o->is_row_in ? o->ins : 1);
+// Pieces that a run of the input needs if its first element stands so far behind the start of one.
+static int64_t pieces_from(const struct odd *o, int64_t phase) { return (o->length + phase - 1) / o->piece + 1; }
+
+// Pieces behind each run for the words of the last row of which only a part is there: the proof that no thread reads behind the copy knows which threads come, not what is
+// left of their words.
+static int64_t pad_of(const struct odd *o) {
+  int64_t loops = (o->words + o->lanes - 1) / o->lanes, over = loops * o->lanes * o->word - o->run->count, pad = 0;
+  for (int64_t phase = 0; phase < o->piece; phase += at_least(o->piece - 1, 1)) {
+    int64_t behind = o->length + phase + over - pieces_from(o, phase) * o->piece;
+    pad = at_least(pad, (behind + o->piece - 1) / o->piece);
+  }
+  return pad;
 }
+
+// Pieces of a block.
+static int64_t pieces_of(const struct odd *o) { return (pieces_from(o, o->piece - 1) + pad_of(o)) * (o->is_row_out ? o->outs : 1) * (o->is_row_in ? o->ins : 1); }
 
 // --- Text -----------------------------------------------------------------------------------------------------------
 
@@ -192,7 +201,9 @@ static void write_rows(struct permute *p, const struct odd *o) {
     tile = permute_fresh(p, "tile");
     text_printf(p->out, "  fuse %s -> %s;", outside, tile);
   }
-  text_printf(p->out, "  bind %s -> block.x;\n  stage %s at %s in shared as %s along %lld;\n", tile, p->load->mem->label, tile, copy, (long long)o->piece);
+  text_printf(p->out, "  bind %s -> block.x;\n  stage %s at %s in shared as %s along %lld", tile, p->load->mem->label, tile, copy, (long long)o->piece);
+  if (pad_of(o)) text_printf(p->out, " pad %lld", (long long)pad_of(o));
+  text_puts(p->out, ";\n");
   write_fill(p, o, rows, row_count, pieces_of(o));
   const char *word = of(p, stage, o->run->name), *element = NULL, *lane = word;
   if (o->word > 1) {
@@ -220,7 +231,7 @@ void permute_odd_runs(struct permute *p) {
   enum { LEAST = 2048, BUSY = 264 };
   struct odd o = {.run = p->fast_out, .outs = 1, .ins = 1};
   int64_t in = type_bytes(p->load->mem->type), out = type_bytes(p->store->mem->type), bytes = o.run->count * (in > out ? in : out), blocks = 1;
-  if (in >= VECTOR || out >= VECTOR || o.run->count < 2 || p->group_count < 2 || !can_be_copied(p, o.run)) return;
+  if (in >= VECTOR || out >= VECTOR || o.run->count < 2 || o.run->count < WORD / out || p->group_count < 2 || !can_be_copied(p, o.run)) return;
   o.word = out < WORD ? WORD / out : 1;
   o.piece = VECTOR / in;
   bool is_long = bytes > LONG;

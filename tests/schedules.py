@@ -30,8 +30,9 @@ MOMENTS = ("kernel k(A: {t}[n, m]) -> (B: {o}[n], C: {o}[n]) {{ for i in n {{ le
 PEAK = "kernel k(A: {t}[n, m]) -> (V: {o}[n], P: i32[n]) {{ for i in n {{ (V[i], P[i]) = argmax(j in m) (A[i, j], i32(j)); }} }}"
 COPY = "kernel k(A: {t}[n, m]) -> (B: {t}[n, m]) {{ for i in n, j in m {{ B[i, j] = A[i, j]; }} }}"
 BIAS = "kernel k(A: {t}[n, m], b: {t}[m]) -> (B: {o}[n, m]) {{ for i in n, j in m {{ B[i, j] = A[i, j] + b[j]; }} }}"
+RUNS = "kernel k(A: {t}[6, n, m]) -> (B: {t}[n, 6, m]) {{ for a in 6, i in n, j in m {{ B[i, a, j] = A[a, i, j]; }} }}"
 KERNELS = {"rows": ROWS, "columns": COLUMNS, "middle": MIDDLE, "outer": OUTER, "all": ALL, "strided": STRIDED, "softmax": SOFTMAX, "moments": MOMENTS, "peak": PEAK,
-           "copy": COPY, "bias": BIAS}
+           "copy": COPY, "bias": BIAS, "runs": RUNS}
 TYPES = {"f32": "f32", "f16": "f32", "bf16": "f32", "f64": "f64", "i8": "i8", "i32": "i32", "i64": "i64"}
 TABLE = [(300, 10000), (1000, 10000), (1000, 100000), (5000, 20000), (100, 1000000), (32, 3000000), (16, 6000000), (8, 12000000), (4, 25000000), (1048576, 2),
          (1048576, 4), (1048576, 8), (1048576, 11), (1048576, 16), (1048576, 32), (1048576, 33), (1048576, 64), (1048576, 100), (1048576, 256), (1048576, 1000),
