@@ -161,12 +161,37 @@ static double cost_of_accesses(double in, double out, double loads) {
   return 0.2 / in + 0.3 / out + (loads > MOST_STEPS ? 0.4 : 0.1 * loads / MOST_STEPS);
 }
 
+// What narrow elements cost: bytes lost where a run of the input or the output ends inside a sector, short runs, instructions and accesses, what hangs over, narrow
+// stores. Bytes: an H200, u8 [20, 20, 20, 20, 20, 21] to (5, 1, 4, 2, 0, 3) 0.58 of a copy by the weights of halves and 0.80, [36, 36, 36, 36, 40] to
+// (3, 1, 4, 0, 2) 0.73 and 0.82; of 15 permutes six gained 2 to 22 %, [26, 73, 20, 58, 82] to (3, 2, 1, 4, 0) lost 3 and others 2 at the most. Halves lost 9 and
+// 18 % of odd ones by them.
+struct narrow_weights {
+  double lost_in, short_in, lost_out, short_out, work, waste, store;
+};
+static const struct narrow_weights weights_of_bytes = {8, 0.1, 80, 0.2, 0.3, 0.25, 0.8}, weights_of_halves = {20, 0.15, 28, 0.15, 0.5, 0.15, 0};
+
+// Fewer blocks side by side: what a box of so many bytes of shared memory costs.
+static double cost_of_room(double size, bool is_byte) {
+  if (is_byte) return 0.3 * size / 65536 + 700 / size + (size > 48 * 1024 ? 0.1 : 0);
+  return (size > 24 * 1024 ? 0.06 * (size - 24 * 1024) / (24 * 1024) : 0) + (size > 48 * 1024 ? 0.02 : 0);
+}
+
+// Times of a copy, of elements below 4 bytes: they are bound by instructions and passes too. `in`, `out`: elements of an access; `loads` a thread.
+static double cost_of_narrow(const struct pack *k, const struct box *box, double in, double out, double waste, double loads) {
+  bool is_byte = k->in.bytes == 1;
+  const struct narrow_weights *w = is_byte ? &weights_of_bytes : &weights_of_halves;
+  double bytes = (double)k->cell, size = (double)(box->elements * k->cell), unit = (double)k->unit;
+  double instructions = (5 * unit / in + 1 + 1 + (unit > 1 ? unit / 2 : out > 1 ? 0.75 : 0) + 5 / out) / (14.5 * bytes), accesses = (unit / in + 1 + 1 + 1 / out) / (3.6 * bytes);
+  double cost = 0.5 * sectors(k, &k->in, box, box->run_in, w->lost_in, w->short_in) + 0.5 * sectors(k, &k->out, box, box->run_out, w->lost_out, w->short_out);
+  cost += w->work * waste * (instructions + accesses) + w->waste * (waste - 1) + w->store / (out * bytes);
+  return cost + (loads > (in * (double)k->in.bytes == 1 ? MOST_STEPS / 2 : MOST_STEPS) ? 0.4 : 0) + cost_of_room(size, is_byte);
+}
+
 // Times of a copy. Of elements of 4 bytes and more the weights were fitted to schedules of 24 permutes on an H200: sectors in which runs end, narrow accesses,
-// shared memory a block and loads a thread tell what they take, bank conflicts, instructions and what hangs over add little. Narrower elements are bound by
-// instructions and passes too.
+// shared memory a block and loads a thread tell what they take, bank conflicts, instructions and what hangs over add little.
 static double cost_of(const struct pack *k, const struct box *box) {
   enum { USUAL_THREADS = 400 };
-  double waste = 1, blocks = 1, in = (double)widest(k, &k->in, box, VECTOR), out = (double)widest_out(k, box), bytes = (double)k->cell, size = (double)(box->elements * k->cell), unit = (double)k->unit, cost;
+  double waste = 1, blocks = 1, in = (double)widest(k, &k->in, box, VECTOR), out = (double)widest_out(k, box), bytes = (double)k->cell, size = (double)(box->elements * k->cell), cost;
   double loads = size / (in * (double)k->in.bytes) / USUAL_THREADS;
   for (int g = 0; g < k->p->group_count; g++) {
     int64_t tiles = (k->count[g] + box->size[g] - 1) / box->size[g];
@@ -179,15 +204,7 @@ static double cost_of(const struct pack *k, const struct box *box) {
     cost += cost_of_accesses(in * (double)k->in.bytes, out, loads) + 0.05 / bytes + 0.15 * (waste - 1) + 0.09 * size / 65536;
     if (is_written_along(k, box)) cost -= 0.04;
   } else {
-    double instructions = (5 * unit / in + 1 + 1 + (unit > 1 ? unit / 2 : out > 1 ? 0.75 : 0) + 5 / out) / (14.5 * bytes), accesses = (unit / in + 1 + 1 + 1 / out) / (3.6 * bytes);
-    // Bytes: an H200, u8 [20, 20, 20, 20, 20, 21] to (5, 1, 4, 2, 0, 3) 0.58 of a copy by the weights of halves and 0.80, [36, 36, 36, 36, 40] to (3, 1, 4, 0, 2) 0.73 and 0.82;
-    // of 15 permutes six gained 2 to 22 %, [26, 73, 20, 58, 82] to (3, 2, 1, 4, 0) lost 3 and others 2 at the most. Halves lost 9 and 18 % of odd ones by them.
-    bool is_byte = k->in.bytes == 1;
-    cost = 0.5 * sectors(k, &k->in, box, box->run_in, is_byte ? 8 : 20, is_byte ? 0.1 : 0.15) + 0.5 * sectors(k, &k->out, box, box->run_out, is_byte ? 80 : 28, is_byte ? 0.2 : 0.15);
-    cost += waste * (is_byte ? 0.3 : 0.5) * (instructions + accesses) + (is_byte ? 0.25 : 0.15) * (waste - 1) + (is_byte ? 0.8 / (out * bytes) : 0) + (loads > (in * (double)k->in.bytes == 1 ? MOST_STEPS / 2 : MOST_STEPS) ? 0.4 : 0);
-    if (is_byte) cost += 0.3 * size / 65536 + 700 / size + (size > 48 * 1024 ? 0.1 : 0);
-    else if (size > 24 * 1024) cost += 0.06 * (size - 24 * 1024) / (24 * 1024); // fewer blocks side by side
-    if (!is_byte && size > 48 * 1024) cost += 0.02;
+    cost = cost_of_narrow(k, box, in, out, waste, loads);
   }
   if (blocks < BUSY) cost += 0.5 * (BUSY - blocks) / BUSY;
   return cost + 300 / size; // blocks begin and end

@@ -34,8 +34,8 @@ struct ir_axis *stage_bound_axis(const struct ir_stage *stage, enum ir_bind bind
 // The extent of a logical block axis: the largest among the stages, as an i64 expression of sizes. At least 1 where blocks that differ in it arrive.
 struct ir_expr *entry_grid_extent(struct arena *arena, const struct ir_entry *entry, uint32_t dimension);
 
+enum { STATIC_LIMIT = 48 * 1024 }; // bytes of shared memory that a kernel can declare
 // Bytes of shared memory that a block has, each object from a multiple of its alignment on: those that the kernel declares, and what a launch asks for.
-enum { STATIC_LIMIT = 48 * 1024 }; // what a kernel can declare
 int64_t entry_shared_bytes(const struct ir_entry *entry, bool with_dynamic);
 // Makes its largest object the one whose bytes a launch asks for: the least is left for the kernel to declare.
 void entry_ask_for_largest(struct ir_entry *entry);
