@@ -200,6 +200,12 @@ static bool take_apart(struct nest *n, const struct work *w, uint32_t depth, str
   return true;
 }
 
+// The x of a guard x < E where x may begin inside a piece and E is the same inside vectors, as guard_of_quotient makes it; NULL where it is another.
+static struct ir_var *var_below_same(struct arena *arena, const struct ir_stage *stage, const struct ir_expr *guard) {
+  if (guard->op != OP_LT || guard->args[0]->op != OP_VAR || !starts_inside(stage, guard->args[0]->var)) return NULL;
+  return is_same_in_vectors(arena, stage, guard->args[1]) ? guard->args[0]->var : NULL;
+}
+
 struct ir_stmt *nest_test_vectors(struct nest *n, struct work *w, uint32_t depth, struct list *out, struct ir_stage *whole) {
   bool is_taken = w->stage->kind == STAGE_REDUCE ? w->first_reduction < depth : w->stage->mem->space != SPACE_LOCAL; // its accumulators are declared outside
   if (n->entry->is_general || n->in_parts || !is_taken) return NULL;
@@ -212,8 +218,7 @@ struct ir_stmt *nest_test_vectors(struct nest *n, struct work *w, uint32_t depth
   whole->derived = list_copy(n->arena, &whole->derived);
   for (uint32_t g = 0; g < w->stage->guards.count; g++) {
     struct ir_expr *guard = w->stage->guards.at[g], *first, *steps;
-    struct ir_var *x = g >= w->guards_done ? guarded_var(guard) : NULL;
-    if (g >= w->guards_done && !x && guard->op == OP_LT && guard->args[0]->op == OP_VAR && starts_inside(w->stage, guard->args[0]->var) && is_same_in_vectors(n->arena, w->stage, guard->args[1])) x = guard->args[0]->var;
+    struct ir_var *x = g < w->guards_done ? NULL : guarded_var(guard) ? guarded_var(guard) : var_below_same(n->arena, w->stage, guard);
     uint32_t place = x ? place_of_let(w->stage, x) : UINT32_MAX;
     int64_t reach;
     if (place == UINT32_MAX || x->subst || !take_apart(n, w, depth, x, &first, &steps, &reach) || !reach) {
