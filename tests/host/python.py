@@ -98,6 +98,14 @@ def large_permutes_wait_for_their_sizes():
     assert schedule(11, 64, 3).startswith('runs') and schedule(1024, 64, 64).startswith('runs')
     assert 'sizes_of_launch' not in swap.ptx
 
+    turn = red.compile('kernel turn(X: f64[a, b]) -> (Y: f64[b, a]) { for j in b, i in a { Y[j, i] = X[i, j]; } }', device='sim')
+
+    def turned(a, b):
+        return turn.choose(*(memoryview(bytearray(8 * a * b)).cast('d', shape) for shape in ([a, b], [b, a]))).schedule
+
+    # tiles that are full need no sizes; of a fourth tile for 10 of 202 elements nothing comes
+    assert turned(256, 32768) == 'tile_large' and turned(202, 41208) == 'pack'
+
 
 @test
 def defines_and_type_parameters():
