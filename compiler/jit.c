@@ -99,31 +99,29 @@ static red_error take_options(struct jit *jit, const red_options *options) {
 
 // ---- Keys
 
-static void add(struct text *key, const void *data, size_t size) {
+void jit_key_field(struct text *key, const void *data, size_t size) {
   uint64_t length = size;
   text_append(key, (const char *)&length, sizeof length);
   if (size) text_append(key, data, size);
 }
 
-static void add_string(struct text *key, const char *string) {
-  add(key, string ? string : "", string ? strlen(string) + 1 : 0); // NULL is no empty string
-}
+void jit_key_string(struct text *key, const char *string) { jit_key_field(key, string ? string : "", string ? strlen(string) + 1 : 0); }
 
 // Everything that the code depends on.
 static void make_key(struct jit *jit) {
   struct text *key = &jit->key;
   const uint8_t flags[] = {(uint8_t)jit->optimize, jit->no_contract, jit->debug, jit->batch_invariant};
-  add_string(key, RED_VERSION);
-  add_string(key, jit_identity());
-  add_string(key, jit->target->name);
-  add(key, flags, sizeof flags);
-  add_string(key, jit->schedule);
-  add_string(key, jit->program.name);
-  add(key, jit->program.text, jit->program.length);
-  add_string(key, jit->schedules.name);
-  add(key, jit->schedules.text, jit->schedules.length);
-  add(key, &jit->define_count, sizeof jit->define_count);
-  for (size_t i = 0; i < jit->define_count; i++) add_string(key, jit->defines[i]);
+  jit_key_string(key, RED_VERSION);
+  jit_key_string(key, jit_identity());
+  jit_key_string(key, jit->target->name);
+  jit_key_field(key, flags, sizeof flags);
+  jit_key_string(key, jit->schedule);
+  jit_key_string(key, jit->program.name);
+  jit_key_field(key, jit->program.text, jit->program.length);
+  jit_key_string(key, jit->schedules.name);
+  jit_key_field(key, jit->schedules.text, jit->schedules.length);
+  jit_key_field(key, &jit->define_count, sizeof jit->define_count);
+  for (size_t i = 0; i < jit->define_count; i++) jit_key_string(key, jit->defines[i]);
 }
 
 // ---- Generic kernels

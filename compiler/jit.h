@@ -37,6 +37,10 @@ struct jit_unit {
 // What differs between two builds of the compiler: the linker's build identifier, or the version alone where there is none. Lives for ever.
 const char *jit_identity(void);
 
+// Appends a field to a key, behind its length. NULL is no empty string.
+void jit_key_field(struct text *key, const void *data, size_t size);
+void jit_key_string(struct text *key, const char *string);
+
 // compiler/jit_compile.c. Each sets the thread's error.
 
 // The plan of all kernels that have their types, without code: a variant that is never loaded. `generic`: how many others there are. The variant is NULL where no

@@ -235,16 +235,6 @@ static void keep_log(const struct compilation *c, struct built *built) {
   built->log = log.data;
 }
 
-static void key_field(struct text *key, const void *data, size_t size) {
-  uint64_t length = size;
-  text_append(key, (const char *)&length, sizeof length);
-  if (size) text_append(key, data, size);
-}
-
-static void key_string(struct text *key, const char *string) {
-  key_field(key, string ? string : "", string ? strlen(string) + 1 : 0);
-}
-
 // ---- Code
 
 // Entries other than the one of this name and its twin go: each of the two is lowered with the other in sight.
@@ -394,15 +384,15 @@ red_error jit_entry(struct jit *jit, const struct jit_unit *unit, const struct p
   bool is_exact = plan_is_exact(&plan->entries[entry]), is_aligned = is_exact && fixed && fixed->is_aligned;
   struct build b = {jit, unit, plan, plan->entries[entry].name, sizes, &key, fresh_code, SLOT_COMPILED, is_exact, is_aligned};
   text_append(&key, jit->key.data, jit->key.length);
-  key_string(&key, unit->name);
-  key_string(&key, b.entry);
+  jit_key_string(&key, unit->name);
+  jit_key_string(&key, b.entry);
   for (uint32_t i = 0; i < unit->type_count; i++) {
-    key_string(&key, unit->types[i]);
-    key_field(&key, &unit->values[i], sizeof unit->values[i]);
+    jit_key_string(&key, unit->types[i]);
+    jit_key_field(&key, &unit->values[i], sizeof unit->values[i]);
   }
-  key_field(&key, sizes, sizes ? plan->size_count * sizeof *sizes : 0);
-  if (sizes) key_field(&key, &jit->device->facts.sms, sizeof jit->device->facts.sms);
-  if (sizes) key_field(&key, &is_aligned, sizeof is_aligned);
+  jit_key_field(&key, sizes, sizes ? plan->size_count * sizeof *sizes : 0);
+  if (sizes) jit_key_field(&key, &jit->device->facts.sms, sizeof jit->device->facts.sms);
+  if (sizes) jit_key_field(&key, &is_aligned, sizeof is_aligned);
   red_error error = find_or_build(&b, variant);
   text_free(&key);
   *state = b.state;
@@ -413,7 +403,7 @@ red_error jit_whole(struct jit *jit, struct variant **variant) {
   struct text key = {0};
   struct build b = {.jit = jit, .key = &key, .fresh = fresh_code, .state = SLOT_COMPILED};
   text_append(&key, jit->key.data, jit->key.length);
-  key_string(&key, "all");
+  jit_key_string(&key, "all");
   red_error error = find_or_build(&b, variant);
   text_free(&key);
   return error == NOTHING ? error_set(RED_ERROR_COMPILE, "%s: the code depends on sizes of a launch", jit->program.name) : error;
