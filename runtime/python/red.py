@@ -175,6 +175,16 @@ def _text(value):
 _devices = {}
 
 
+def _forget_devices():
+    """A child of fork() cannot use its parent's devices: it opens its own."""
+    global _lock
+    _lock = threading.RLock()  # which another thread may have held
+    _devices.clear()
+
+
+os.register_at_fork(after_in_child=_forget_devices)
+
+
 class Device:
     """A GPU ('cuda:0') or the simulator ('sim'). Made by open; lives as long as the process."""
 
@@ -720,7 +730,7 @@ def _as_tensor(view, what):
     if view.kind == ARGUMENT_TENSOR:
         return view.tensor
     t = view.tensor
-    codes = {0: SIGNED, 1: UNSIGNED, 2: {2: 9, 4: 11, 8: 12}, 4: {2: 10}, 5: {8: 15, 16: 16}, 6: {1: 0}, 10: {1: 13}, 12: {1: 14}}
+    codes = {0: SIGNED, 1: UNSIGNED, 2: {2: 9, 4: 11, 8: 12}, 4: {2: 10}, 5: {8: 15, 16: 16}, 6: {1: 0}, 8: {1: 13}, 10: {1: 13}, 12: {1: 14}}
     kind = codes.get(t.code, {}).get(t.bits / 8)
     if kind is None or t.lanes != 1:
         raise TypeError(f'{what}: DLPack type {t.code}, {t.bits} bits, {t.lanes} lanes is unknown to red')

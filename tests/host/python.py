@@ -191,6 +191,21 @@ def programs_that_are_closed():
 
 
 @test
+def children_of_fork():
+    rowsum, B = red.compile(ROWSUM, device='sim'), array.array('f', [0] * 3)
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            status = 2 if raises(red.Error, 'before fork()', rowsum, matrix(3, 4), B).name != 'RED_ERROR_FORKED' else 3
+            red.compile(ROWSUM, device='sim')(matrix(3, 4), B)
+            status = 0 if list(B) == [6, 22, 38] else 4
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@test
 def texts_and_options_that_are_none():
     raises(ValueError, 'zero byte', red.compile, ROWSUM + '\0 }', device='sim')
     raises(ValueError, 'zero byte', red.compile, ROWSUM, device='sim', defines={'m': '3\0'})
