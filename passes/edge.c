@@ -468,6 +468,30 @@ static struct ir_stmt *test_end(struct edge *e, const struct candidate *c, struc
   return test;
 }
 
+// A loop that is unrolled whole and divides under the guard: iterations of which the guard holds, and the others. Returns how many loops there are, 0 where that is not known.
+static uint32_t split_division(struct edge *e, struct list *block, uint32_t place, const struct candidate *c) {
+  struct ir_stmt *loop = block->at[place];
+  if (loop->unroll != UINT32_MAX || !ir_is_const(loop->lo) || !ir_is_const(loop->hi) || c->base || !ir_is_const(c->end) || !ir_is_const(c->factor) || !edge_divides(loop, &c->guard->body)) return 0;
+  int64_t middle = c->end->integer / c->factor->integer;
+  if (middle <= loop->lo->integer) return 0;
+  uint32_t loops = middle < loop->hi->integer ? 2 : 1;
+  if (loops == 2) {
+    struct ir_stmt *edge = ir_stmt(e->arena, IR_FOR, loop->range);
+    edge->var = ir_new_var(e->kernel, VAR_AXIS, TYPE_INDEX, loop->var->label);
+    edge->lo = number(e, middle);
+    edge->hi = loop->hi;
+    edge->unroll = loop->unroll;
+    loop->var->subst = ir_ref(e->arena, edge->var);
+    edge->body = ir_clone_block(e->kernel, &loop->body);
+    loop->var->subst = NULL;
+    list_push(e->arena, &e->parts, loop), list_push(e->arena, &e->parts, edge);
+    list_insert(e->arena, block, place + 1, edge);
+    loop->hi = number(e, middle);
+  }
+  drop_guard(e, &loop->body, c->guard);
+  return loops;
+}
+
 // Splits one loop at `place` of a block; returns how many statements stand there now.
 static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
   struct ir_stmt *loop = block->at[place];
@@ -479,7 +503,10 @@ static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
     facts_add_condition(&facts, list_at(&e->entry->assumptions, struct ir_requirement, i)->condition);
   for (uint32_t i = 0; i < e->scope.count; i++) statement_facts(e->entry, &facts, e->scope.at[i]);
   statement_facts(e->entry, &facts, loop);
-  if (!ir_const_is(loop->lo, 0) || has_collective(&loop->body) || !find_candidate(e, loop, &facts, &loop->body, &c)) return 1;
+  bool is_constant = loop->unroll == UINT32_MAX && ir_is_const(loop->lo);
+  if ((!ir_const_is(loop->lo, 0) && !is_constant) || has_collective(&loop->body) || !find_candidate(e, loop, &facts, &loop->body, &c)) return 1;
+  uint32_t divided = split_division(e, block, place, &c);
+  if (divided || !ir_const_is(loop->lo, 0)) return divided ? divided : 1;
   if (loop->unroll == UINT32_MAX || loop->unroll == UNROLL_VECTOR || ir_const_is(loop->hi, 1)) {
     if (!can_select(e, &facts, loop, c.guard) || reads_partly_written(e, c.guard)) return 1;
     struct list lets = {0};
@@ -548,5 +575,6 @@ bool pass_edge(struct pass_context *context, struct ir_kernel *kernel, struct ir
   edge_blocks(context, kernel, entry);
   split_block(&e, &entry->body);
   edge_ahead(context, kernel, entry);
+  edge_divide(context, kernel, entry);
   return true;
 }

@@ -13,5 +13,9 @@ void edge_depths(struct pass_context *context, struct ir_kernel *kernel, struct 
 void edge_kept(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry);
 // passes/edge_ahead.c: unrolled loops that divide what they move read ahead.
 void edge_ahead(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry);
+// passes/edge_divide.c: unrolled loops that divide by what they do not change multiply by the inverse.
+void edge_divide(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry);
+// Whether the block, which is in the loop, has such a division.
+bool edge_divides(const struct ir_stmt *loop, const struct list *block);
 
 #endif
