@@ -48,6 +48,12 @@ static const char *take_name(struct writer *w, const char *name) {
   return name;
 }
 
+// What the kernel's functions begin with: its name, but none of red.h's, as red_launch would be.
+static const char *prefix_of(const struct writer *w) {
+  const char *name = w->kernel->name;
+  return strcmp(name, "red") == 0 || strncmp(name, "red_", 4) == 0 ? arena_printf(w->arena, "v_%s", name) : name;
+}
+
 // "row-sum.h" as "row_sum".
 static const char *stem_of(struct arena *arena, const char *name) {
   const char *slash = strrchr(name, '/');
@@ -311,7 +317,7 @@ static void write_body(struct writer *w) {
               "  const red_kernel *red_handle = NULL;\n  red_tensor red_tensors[%u];\n  red_argument "
               "red_arguments[%u];\n"
               "  red_error red_status = %s_kernel(device, &red_handle);\n",
-              kernel->tensor_count, count, kernel->name);
+              kernel->tensor_count, count, prefix_of(w));
   for (uint32_t i = 0; i < kernel->tensor_count; i++) {
     const struct plan_tensor *tensor = &kernel->tensors[i];
     write_array(w, "shape", i, tensor, tensor->dims);
@@ -340,7 +346,7 @@ static void write_body(struct writer *w) {
 
 // The functions of one kernel, behind its comment.
 static void write_kernel(struct writer *w, const char *stem, uint32_t index) {
-  const char *name = w->kernel->name;
+  const char *name = prefix_of(w);
   struct text body = {0}, *out = w->out;
   w->out = &body; // first, since it says which sizes are used
   write_body(w);

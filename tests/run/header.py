@@ -22,6 +22,8 @@ kernel any(A: f32[n, m] strided, stream: i64) -> (B: f32[n], stdin: i32[n]) {
   for i in n { B[i] = sum(j in m) A[i, j]; }
   for i in n { stdin[i] = i32(stream); }
 }
+kernel red(A: f32[n]) -> (B: f32[n]) { for i in n { B[i] = A[i]; } }
+kernel red_image(A: f32[n]) -> (B: f32[n]) { for i in n { B[i] = A[i]; } }
 kernel scalar(red_handle: f64[]) -> (B: f64[]) { B[] = red_handle[]; }
 kernel halves(A: bf16[n]) -> (B: bool[n], C: f64[n]) { for i in n { B[i] = A[i] > 0.0; } for i in n { C[i] = f64(A[i]); } }
 '''
