@@ -441,6 +441,17 @@ static bool add_automatic(struct checker *c, bool *found) {
   return good && (is_closed || add_entries(c, NULL, &is_closed));
 }
 
+// Kernels of one name by what they are called with their types: x of type f32, and x_f32.
+static void check_kernel_name(struct checker *c) {
+  const struct list *kernels = &c->context->module->kernels;
+  for (uint32_t i = 0; i < kernels->count; i++) {
+    const struct ir_kernel *other = kernels->at[i];
+    if (strcmp(other->name, c->kernel->name) != 0 || strcmp(other->label, c->kernel->label) == 0) continue;
+    diag_error(c->diag, ERROR_DUPLICATE_NAME, c->kernel->range, "kernel '%s' is called '%s' with its types, and so is another one", c->kernel->label, c->kernel->name);
+    diag_note(c->diag, other->range, "the other one is '%s'", other->label);
+  }
+}
+
 static bool check_kernel(struct checker *c, const struct ast_kernel *source, const struct list *schedules) {
   uint32_t errors = c->diag->error_count;
   if (!check_limits(c, source, schedules)) return false;
@@ -453,6 +464,7 @@ static bool check_kernel(struct checker *c, const struct ast_kernel *source, con
     name = arena_printf(c->arena, "%s_%s", name, type_name(list_at(&c->types, struct type_binding, i)->type));
   c->kernel->name = name;
   c->kernel->range = source->name.range;
+  check_kernel_name(c);
   c->is_first_entry = true;
   c->entry = NULL;
   c->symbols.count = 0;
