@@ -6,22 +6,27 @@
 // of Y: both are whole accesses wherever a run begins, and only the first and the last word of a run are written by elements. What is left in single elements
 // are the reads of shared memory.
 //
-//   long runs    pieces of 8 KiB of the output's run
-//   whole runs   one a block
-//   short runs   boxes of neighbours along P, next to the run in the output, by neighbours along Q, next to it in the input: rows of one run. A thread keeps its place
-//                in the run and takes rows that lie whole words apart, so that it finds out once where its words begin.
+//   very long    pieces of 8 KiB of the output, counted from its start
+//   long         parts of a run that are as alike as can be
+//   whole        one run a block
+//   short        boxes of neighbours along `out`, next to the run in the output, by neighbours along `in`, next to it in the input. A thread keeps its place in the run and
+//                takes rows that lie whole words apart, so that it finds out once where its words begin.
+//   shortest     the same, where words go on from one run to the next: a thread keeps its place in the run of the output, and takes rows along `in` alone.
+#include <string.h>
+
 #include "passes/automatic_permute.h"
 
-enum { LONG = 16 * 1024, CHUNK = 8 * 1024, BOX = 8 * 1024, MOST_BOX = 24 * 1024, MOST_LANES = 384, ROW_OUT = 512 };
+enum { VERY_LONG = 512 * 1024, LONG = 16 * 1024, CHUNK = 8 * 1024, BOX = 8 * 1024, MOST_BOX = 40 * 1024, MOST_LANES = 384, ROW_OUT = 512, SPANNED_BOX = 16 * 1024, SPANNED_OUT = 1024 };
 
 // How a block takes runs.
 struct odd {
   struct group *run, *out, *in;  // out and in: next to the run in the output and in the input; NULL: there is none, or it stays outside
-  int64_t outs, ins;             // iterations of these in a block
+  int64_t part, outs, ins;       // iterations of these in a block
+  bool is_spanned;               // words go on from a row to the next along `out`
   bool is_row_out, is_row_in;    // steps along these do not continue the run of the input
   int64_t length;                // elements of such a run
   int64_t word, piece;           // elements: of an access of the output, and of the input
-  int64_t words;                 // accesses of a run
+  int64_t words;                 // accesses of a run of the output
   int64_t lanes, outs_at_once, ins_at_once; // threads along words, out and in
 };
 
@@ -51,8 +56,8 @@ static int64_t even(int64_t count, int64_t most) {
 static int64_t at_least(int64_t n, int64_t least) { return n < least ? least : n; }
 static int64_t at_most(int64_t n, int64_t most) { return n > most ? most : n; }
 
-// The neighbours of the run, and how many of them a block takes.
-static bool find_rows(struct permute *p, struct odd *o, int64_t bytes) {
+// The axes next to the run; false: it has none.
+static bool find_near(struct permute *p, struct odd *o, int64_t *step_in) {
   int64_t least_out = 0, least_in = 0, stride;
   for (int g = 0; g < p->group_count; g++) {
     struct group *group = &p->groups[g];
@@ -62,21 +67,56 @@ static bool find_rows(struct permute *p, struct odd *o, int64_t bytes) {
     if (!stride_of(p, p->load, group, &stride)) return false;
     if (!o->in || stride < least_in) o->in = group, least_in = stride;
   }
-  if (!o->out || o->in == o->out) return false;
+  *step_in = least_in;
+  return o->out && o->in != o->out;
+}
+
+// Rows of runs of so many bytes that make a box.
+static void find_box(struct odd *o, int64_t bytes) {
   o->outs = at_most(at_least((ROW_OUT + bytes - 1) / bytes, 1), o->out->count);
   o->ins = at_most(at_least(BOX / (bytes * o->outs), 1), o->in->count);
   if (o->ins > o->word && o->ins < o->in->count) o->ins = at_most((even(o->in->count, o->ins) + o->word - 1) / o->word * o->word, o->in->count);
   o->outs = even(o->out->count, at_most(at_least(BOX / (bytes * o->ins), o->outs), o->out->count));
+}
+
+// The same for words that span rows: whole rows of the output's axis or about a KiB, and of the input's as many as waste least of blocks and of sectors.
+static void find_spanned_box(struct odd *o, int64_t bytes) {
+  double best = 0;
+  o->outs = even(o->out->count, at_least(SPANNED_OUT / bytes, 1));
+  if (o->outs * 3 > o->out->count * 2) o->outs = o->out->count;
+  o->ins = at_most(o->word, o->in->count);
+  for (int64_t ins = o->ins; ins <= o->in->count && ins * o->outs * bytes <= SPANNED_BOX; ins += o->word) {
+    double tiles = (double)((o->in->count + ins - 1) / ins), cost = tiles * (double)ins / (double)o->in->count + 32 / (double)(ins * bytes);
+    if (best == 0 || cost < best) best = cost, o->ins = ins;
+  }
+}
+
+// What a block takes of the runs.
+static bool find_rows(struct permute *p, struct odd *o, int64_t bytes) {
+  int64_t step_in, stride;
+  if (!find_near(p, o, &step_in)) return false;
+  if (bytes > LONG) o->part = even(o->run->count, CHUNK * o->run->count / bytes);
+  else if (o->is_spanned) find_spanned_box(o, bytes);
+  else find_box(o, bytes);
   o->is_row_out = o->is_row_in = true;
-  o->length = o->run->count;
-  if (least_in == o->length && o->ins > 1) o->is_row_in = false, o->length *= o->ins;
+  o->length = o->part;
+  if (step_in == o->length && o->ins > 1) o->is_row_in = false, o->length *= o->ins;
   if (stride_of(p, p->load, o->out, &stride) && stride == o->length && o->outs > 1) o->is_row_out = false, o->length *= o->outs;
   return true;
 }
 
 // Threads: along the words of a run, then along as many rows of the input as begin at different places of a word, then along the output.
 static void deal_out(struct odd *o) {
-  int64_t more = (o->words + THREADS - 1) / THREADS, room, phases;
+  int64_t of_out = o->is_spanned ? o->part * o->outs : o->part, phases, room, more;
+  o->words = (of_out + 2 * o->word - 2) / o->word;
+  if (o->is_spanned) { // one word of a row a thread, and steps along the input alone
+    o->outs_at_once = o->outs;
+    o->ins_at_once = at_most(o->ins, o->word);
+    more = (o->words * o->ins_at_once + THREADS - 1) / THREADS;
+    o->lanes = (o->words + more - 1) / more;
+    return;
+  }
+  more = (o->words + THREADS - 1) / THREADS;
   o->lanes = (o->words + more - 1) / more;
   room = MOST_LANES / o->lanes;
   phases = room >= o->word ? o->word : 1;
@@ -95,7 +135,7 @@ static int64_t pieces_from(const struct odd *o, int64_t phase) { return (o->leng
 // Pieces behind each run for the words of the last row of which only a part is there: the proof that no thread reads behind the copy knows which threads come, not what is
 // left of their words.
 static int64_t pad_of(const struct odd *o) {
-  int64_t loops = (o->words + o->lanes - 1) / o->lanes, over = loops * o->lanes * o->word - o->run->count, pad = 0;
+  int64_t loops = (o->words + o->lanes - 1) / o->lanes, over = loops * o->lanes * o->word - (o->is_spanned ? o->outs : 1) * o->part, pad = 0;
   for (int64_t phase = 0; phase < o->piece; phase += at_least(o->piece - 1, 1)) {
     int64_t behind = o->length + phase + over - pieces_from(o, phase) * o->piece;
     pad = at_least(pad, (behind + o->piece - 1) / o->piece);
@@ -179,8 +219,50 @@ static const char *write_tile(struct permute *p, const struct group *group, int6
   return in;
 }
 
+static bool is_list(const char *names) { return strchr(names, ',') != NULL; }
+
+// The output's side: words along the run, or along all runs that lie side by side.
+static void write_words(struct permute *p, const struct odd *o, const char *run, const char *outs, const char *ins) {
+  const char *stage = permute_stage_name(p), *word = of(p, stage, run), *element = NULL, *loops = NULL, *threads = NULL, *out_lane = NULL, *in_lane, *lane;
+  if (o->is_spanned && outs) {
+    const char *all = permute_fresh(p, "run");
+    text_printf(p->out, "  ");
+    if (ins) text_printf(p->out, "reorder %s.%s, %s.%s, %s;  ", stage, ins, stage, outs, word);
+    text_printf(p->out, "fuse %s.%s, %s -> %s;\n", stage, outs, word, all);
+    word = all;
+  }
+  if (o->word > 1) {
+    const char *all = word;
+    word = permute_fresh(p, "word"), element = permute_fresh(p, "unit");
+    text_printf(p->out, "  split %s by %lld along %s -> %s, %s;\n", all, (long long)o->word, p->store->mem->label, word, element);
+  }
+  if (o->is_spanned) { // steps along the input are the innermost
+    lane = write_part(p, word, "word", o->words, o->lanes, &loops);
+    in_lane = ins ? write_part(p, of(p, stage, ins), ins, o->ins, o->ins_at_once, &loops) : NULL;
+  } else {
+    out_lane = outs ? write_part(p, of(p, stage, outs), outs, o->outs, o->outs_at_once, &loops) : NULL;
+    in_lane = ins ? write_part(p, of(p, stage, ins), ins, o->ins, o->ins_at_once, &loops) : NULL;
+    lane = write_part(p, word, "word", o->words, o->lanes, &loops);
+  }
+  if (out_lane) threads = permute_join(p, threads, out_lane);
+  if (in_lane) threads = permute_join(p, threads, in_lane);
+  if (lane) threads = permute_join(p, threads, lane);
+  const char *order = loops ? permute_join(p, loops, threads) : threads;
+  if (element) order = permute_join(p, order, element);
+  if (is_list(order)) text_printf(p->out, "  reorder %s;\n", order);
+  text_puts(p->out, "  ");
+  if (is_list(threads)) {
+    const char *thread = permute_fresh(p, "out");
+    text_printf(p->out, "fuse %s -> %s;  ", threads, thread);
+    threads = thread;
+  }
+  text_printf(p->out, "bind %s -> thread.x;", threads);
+  if (element) text_printf(p->out, "  vectorize %s;", element);
+  text_puts(p->out, "\n");
+}
+
 static void write_rows(struct permute *p, const struct odd *o) {
-  const char *copy = permute_copy_name(p, 0), *stage = permute_stage_name(p), *outside = NULL, *outs = NULL, *ins = NULL, *inside = NULL, *loops = NULL, *threads = NULL, *rows[2];
+  const char *copy = permute_copy_name(p, 0), *outside = NULL, *outs = NULL, *ins = NULL, *run, *inside = NULL, *rows[2];
   int row_count = 0;
   for (int g = 0; g + 1 < p->group_count; g++) {
     const struct group *group = &p->groups[g];
@@ -188,16 +270,14 @@ static void write_rows(struct permute *p, const struct odd *o) {
     else if (group == o->in) ins = write_tile(p, group, o->ins, &outside);
     else outside = permute_join(p, outside, group->name);
   }
+  run = write_tile(p, o->run, o->part, &outside);
   if (outs) inside = permute_join(p, inside, outs);
   if (outs && o->is_row_out) rows[row_count++] = outs;
   if (ins) inside = permute_join(p, inside, ins);
   if (ins && o->is_row_in) rows[row_count++] = ins;
-  inside = permute_join(p, inside, o->run->name);
   const char *tile = outside;
-  if (outs || ins) text_printf(p->out, "  reorder %s%s%s;\n", outside ? outside : "", outside ? ", " : "", inside);
-  for (const char *c = outside; c && *c; c++)
-    if (*c == ',') tile = NULL;
-  if (!tile) {
+  if (inside && outside) text_printf(p->out, "  reorder %s, %s, %s;\n", outside, inside, run);
+  if (is_list(outside)) {
     tile = permute_fresh(p, "tile");
     text_printf(p->out, "  fuse %s -> %s;", outside, tile);
   }
@@ -205,53 +285,48 @@ static void write_rows(struct permute *p, const struct odd *o) {
   if (pad_of(o)) text_printf(p->out, " pad %lld", (long long)pad_of(o));
   text_puts(p->out, ";\n");
   write_fill(p, o, rows, row_count, pieces_of(o));
-  const char *word = of(p, stage, o->run->name), *element = NULL, *lane = word;
-  if (o->word > 1) {
-    word = permute_fresh(p, "word"), element = permute_fresh(p, "unit");
-    text_printf(p->out, "  split %s by %lld along %s -> %s, %s;\n", lane, (long long)o->word, p->store->mem->label, word, element);
-    lane = word;
-  }
-  const char *out_lane = outs ? write_part(p, of(p, stage, outs), outs, o->outs, o->outs_at_once, &loops) : NULL, *in_lane = ins ? write_part(p, of(p, stage, ins), ins, o->ins, o->ins_at_once, &loops) : NULL;
-  lane = write_part(p, word, "word", o->words, o->lanes, &loops);
-  if (out_lane) threads = permute_join(p, threads, out_lane);
-  if (in_lane) threads = permute_join(p, threads, in_lane);
-  if (lane) threads = permute_join(p, threads, lane);
-  text_printf(p->out, "  reorder %s%s%s%s%s;\n", loops ? loops : "", loops ? ", " : "", threads, element ? ", " : "", element ? element : "");
-  if (out_lane || in_lane) {
-    const char *thread = permute_fresh(p, "out");
-    text_printf(p->out, "  fuse %s -> %s;", threads, thread);
-    threads = thread;
-  }
-  text_printf(p->out, "  bind %s -> thread.x;", threads);
-  if (element) text_printf(p->out, "  vectorize %s;", element);
-  text_puts(p->out, "\n");
+  write_words(p, o, run, outs, ins);
+}
+
+static const char *describe(struct permute *p, const struct odd *o, bool is_long) {
+  if (is_long) return arena_printf(p->arena, "in pieces of %d bytes", CHUNK);
+  if (o->part < o->run->count) return arena_printf(p->arena, "in parts of %lld", (long long)o->part);
+  if (rows_of(o) == 1) return "one a block";
+  return arena_printf(p->arena, "%lld of the output by %lld of the input a block%s", (long long)o->outs, (long long)o->ins, o->is_spanned ? ", words across the output's" : "");
+}
+
+// Whether it is known to be faster than other classes.
+static bool is_faster(int64_t in, int64_t out, int64_t bytes) {
+  enum { LEAST_OF_BYTES = 255, LEAST_OF_HALVES = 1000 };
+  if (in != out || bytes % VECTOR == 0) return false;
+  if (in >= WORD) return bytes > VERY_LONG;
+  return bytes % WORD && bytes >= (in == 1 ? LEAST_OF_BYTES : LEAST_OF_HALVES);
 }
 
 void permute_odd_runs(struct permute *p) {
-  enum { LEAST = 2048, BUSY = 264 };
-  struct odd o = {.run = p->fast_out, .outs = 1, .ins = 1};
+  enum { SPANNED = 128, BUSY = 264 };
+  struct odd o = {.run = p->fast_out, .part = p->fast_out->count, .outs = 1, .ins = 1};
   int64_t in = type_bytes(p->load->mem->type), out = type_bytes(p->store->mem->type), bytes = o.run->count * (in > out ? in : out), blocks = 1;
   if (in >= VECTOR || out >= VECTOR || o.run->count < 2 || o.run->count < WORD / out || p->group_count < 2 || !can_be_copied(p, o.run)) return;
   o.word = out < WORD ? WORD / out : 1;
   o.piece = VECTOR / in;
-  bool is_long = bytes > LONG;
-  if (!is_long && !find_rows(p, &o, bytes)) return;
-  o.words = (o.run->count + 2 * o.word - 2) / o.word;
-  if (!is_long) deal_out(&o);
-  if (!is_long && (pieces_of(&o) * VECTOR > MOST_BOX || rows_of(&o) * o.run->count < 2)) return;
-  for (int g = 0; g + 1 < p->group_count; g++) {
+  o.is_spanned = o.word > 1 && bytes < SPANNED;
+  bool is_long = bytes > VERY_LONG;
+  if (is_long) o.part = CHUNK / out;
+  else if (!find_rows(p, &o, bytes)) return;
+  else deal_out(&o);
+  if (!is_long && pieces_of(&o) * VECTOR > MOST_BOX) return;
+  for (int g = 0; g < p->group_count; g++) {
     const struct group *group = &p->groups[g];
-    int64_t size = is_long ? 1 : (group == o.out ? o.outs : 1) * (group == o.in ? o.ins : 1);
+    int64_t size = group == o.run ? o.part : group == o.out ? o.outs : group == o.in ? o.ins : 1;
     if (__builtin_mul_overflow(blocks, (group->count + size - 1) / size, &blocks)) return;
   }
-  if (blocks < 2 && !is_long) return;
-  if (!p->a->forced && (in != out || in >= WORD || bytes % WORD == 0 || bytes < LEAST || blocks * (is_long ? bytes / CHUNK : 1) < BUSY)) return;
+  if (blocks < (!p->a->forced ? BUSY : o.is_spanned ? 16 : 2) || (!p->a->forced && !is_faster(in, out, bytes))) return;
   struct when when = {.p = p};
   permute_need_alignment(&when, p->load->mem, (uint32_t)o.piece);
   permute_need_alignment(&when, p->store->mem, (uint32_t)o.word);
-  const char *taken = is_long ? arena_printf(p->arena, "in pieces of %d bytes", CHUNK) : rows_of(&o) == 1 ? "one a block" : arena_printf(p->arena, "%lld of the output by %lld of the input a block", (long long)o.outs, (long long)o.ins);
   const char *reason = arena_printf(p->arena, "%s, the fastest axis stays: runs of %lld elements that begin anywhere, %s, through shared memory: 16 bytes at a time in, as they lie in the input, and %lld out, as they lie in the output",
-                                    permute_describe(p), (long long)o.run->count, taken, (long long)(o.word * out));
+                                    permute_describe(p), (long long)o.run->count, describe(p, &o, is_long), (long long)(o.word * out));
   if (!permute_begin(p, "odd_runs", &when, reason)) return;
   permute_write_groups(p);
   if (is_long) write_long(p, &o);

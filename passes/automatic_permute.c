@@ -676,7 +676,7 @@ bool automatic_permute(struct automatic *a) {
   if (is_known && p.fast_in && !p.view.is_closed && takes(a, "pack") && (a->forced || !(is_moved ? fits_tiles(&p) : fits_runs(&p)))) permute_pack(&p);
   if (!is_known && p.fast_in && !a->forced && a->context->options->is_at_launch && (is_moved || is_kept)) write_exact(&p, is_moved);
   if (is_moved && takes(a, "tile")) write_tiles(&p, SMALLEST_SIDE);
-  bool is_gathered = element >= 4 && p.fast_in && p.fast_in->count >= 0 && p.fast_out->count >= 0 && p.fast_in->count * p.fast_out->count <= 64;
+  bool is_gathered = element >= 4 && p.fast_in && p.fast_in->count >= 0 && p.fast_out->count >= 0 && p.fast_in->count <= 64 && p.fast_out->count <= 64 && p.fast_in->count * p.fast_out->count <= 64;
   if (is_moved && !p.view.is_closed && takes(a, "whole") && (a->forced || !is_gathered)) permute_whole(&p); // words of small matrices come from the cache as fast
   if (is_moved && !p.view.is_closed && takes(a, "places")) write_places(&p, SMALLEST_SIDE);
   if (is_kept && !p.view.is_closed && takes(a, "units")) permute_units(&p);
