@@ -118,7 +118,7 @@ typedef enum red_error {
 // "RED_ERROR_SHAPE" and its line of the table; "RED_ERROR_?" and "unknown error" for a number that is none. Live for ever. Any thread.
 RED_API const char *red_error_name(red_error error);
 RED_API const char *red_error_text(red_error error);
-// What the last call that failed in this thread said, without a newline at the end; "" where none did. Lives until the next call that fails in
+// What the last call that failed in this thread said, without a newline at the end, at most 16383 bytes of it; "" where none did. Lives until the next call that fails in
 // this thread.
 RED_API const char *red_message(void);
 // The CUresult of that failure where it was RED_ERROR_DRIVER; otherwise 0.
