@@ -1,21 +1,10 @@
-#include "compiler/poly.h"
+#include "compiler/poly_model.h"
 
 #include <string.h>
 
-// What a polynomial is made of: a variable, or an expression that is none (min, mod, a load).
-struct atom {
-  struct ir_var *var;           // or NULL
-  const struct ir_expr *expr;   // where var is NULL
-  bool is_axis, is_defined, is_positive;
-  bool is_bounded;              // is_defined: what it stands for is far from the ends of 64 bits
-  struct poly lo, hi;           // is_axis: lo <= var <= hi
-  struct poly value;            // is_defined
-  struct poly args[2];          // of the expression, as they were when there were `known` facts; prove_opaque's
-  uint32_t known;               // 0: not asked for yet
-};
-
-// Steps that the search for one proof takes at most: where conditions are many and none helps, it would go through all their sums.
-enum { MAX_DEPTH = 24, MAX_STEPS = 1 << 12, MANY_CONDITIONS = 8 };
+// Steps that the search for one proof takes at most: where conditions are many and none helps, it would go through all their sums. One that has taken FEW_STEPS
+// looks for counterexamples, of what it is to prove and of what it comes upon.
+enum { MAX_DEPTH = 24, MAX_STEPS = 1 << 12, FEW_STEPS = 48, MANY_CONDITIONS = 8 };
 
 void facts_init(struct facts *facts, struct arena *arena) {
   memset(facts, 0, sizeof *facts);
@@ -489,6 +478,7 @@ static bool is_nonnegative_over_sizes(struct facts *facts, struct poly p) {
 static struct poly argument_of(struct facts *facts, uint32_t a, uint32_t place) {
   struct atom *atom = atom_at(facts, a);
   const struct ir_expr *e = atom->expr;
+  if (facts->is_refuted) return invalid; // what is kept was made with proofs
   if (atom->known != facts->known + 1) {
     for (uint32_t i = 0; i < 2; i++) {
       struct poly arg = e->count > i && type_is_integer(e->args[i]->type) ? poly_of(facts, e->args[i]) : invalid;
@@ -561,7 +551,9 @@ static bool search(struct facts *facts, struct poly p, int depth);
 // A search comes upon the same polynomial again and again. One that failed at this depth or a greater one is not tried anew; two with one hash are taken for the same,
 // which loses a proof and never makes one.
 static bool prove(struct facts *facts, struct poly p, int depth) {
-  if (!p.is_valid || depth <= 0 || ++facts->steps > MAX_STEPS) return false;
+  if (!p.is_valid || depth <= 0 || facts->is_refuted || ++facts->steps > MAX_STEPS) return false;
+  if (facts->steps == FEW_STEPS) facts->is_refuted = poly_refute(facts, facts->goal);
+  if (facts->is_refuted || poly_is_refuted(facts, p)) return false;
   uint64_t hash = hash_of(p);
   struct failed_proof *failed = &facts->failed[hash >> 32 & (FAILED_PROOFS - 1)];
   if (failed->hash == hash && failed->depth >= depth) return false;
@@ -595,8 +587,9 @@ static bool prove_from(struct facts *facts, struct poly p, int depth) {
   facts->steps = 0;
   memset(facts->failed, 0, sizeof facts->failed);
   facts->is_proving = true;
+  facts->goal = p;
   bool proved = prove(facts, p, depth);
-  facts->is_proving = false;
+  facts->is_proving = facts->is_refuted = false;
   facts->steps = before;
   if (facts->atoms.count == atoms && !facts->keeps) arena_release(facts->arena, mark); // of what a search makes, atoms and their operands alone are kept
   facts->keeps = false;

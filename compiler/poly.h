@@ -28,6 +28,8 @@ struct failed_proof {
   int depth;
 };
 
+struct models;
+
 // What is known about axes, sizes and conditions in a scope.
 struct facts {
   struct arena *arena;
@@ -36,6 +38,9 @@ struct facts {
   uint32_t steps;   // of the proof at hand
   uint32_t known;   // axes and definitions that were added
   bool is_proving;
+  struct poly goal; // of the proof at hand
+  bool is_refuted;  // it has a counterexample
+  struct models *models; // poly_model.h; NULL: none looked for yet
   bool keeps;       // the proof at hand made what outlives it
   struct failed_proof failed[FAILED_PROOFS]; // of the proof at hand
 };

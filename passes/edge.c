@@ -271,6 +271,16 @@ static bool find_candidate(struct edge *e, struct ir_stmt *loop, struct facts *f
   return false;
 }
 
+// Whether a guard stands where find_candidate looks.
+static bool has_guard(const struct list *block) {
+  for (uint32_t i = 0; i < block->count; i++) {
+    const struct ir_stmt *stmt = block->at[i];
+    if (stmt->kind == IR_IF && stmt->value->op == OP_LT) return true;
+    if ((stmt->kind == IR_FOR || stmt->kind == IR_IF) && has_guard(&stmt->body)) return true;
+  }
+  return false;
+}
+
 // The block with the guard replaced by what it guards.
 static bool drop_guard(struct edge *e, struct list *block, const struct ir_stmt *guard) {
   for (uint32_t i = 0; i < block->count; i++) {
@@ -497,14 +507,15 @@ static uint32_t split_loop(struct edge *e, struct list *block, uint32_t place) {
   struct ir_stmt *loop = block->at[place];
   struct facts facts;
   struct candidate c;
+  bool is_constant = loop->unroll == UINT32_MAX && ir_is_const(loop->lo);
+  if ((!ir_const_is(loop->lo, 0) && !is_constant) || !has_guard(&loop->body) || has_collective(&loop->body)) return 1;
   facts_init(&facts, e->arena);
   if (e->entry->when) facts_add_condition(&facts, e->entry->when);
   for (uint32_t i = 0; i < e->entry->assumptions.count; i++)
     facts_add_condition(&facts, list_at(&e->entry->assumptions, struct ir_requirement, i)->condition);
   for (uint32_t i = 0; i < e->scope.count; i++) statement_facts(e->entry, &facts, e->scope.at[i]);
   statement_facts(e->entry, &facts, loop);
-  bool is_constant = loop->unroll == UINT32_MAX && ir_is_const(loop->lo);
-  if ((!ir_const_is(loop->lo, 0) && !is_constant) || has_collective(&loop->body) || !find_candidate(e, loop, &facts, &loop->body, &c)) return 1;
+  if (!find_candidate(e, loop, &facts, &loop->body, &c)) return 1;
   uint32_t divided = split_division(e, block, place, &c);
   if (divided || !ir_const_is(loop->lo, 0)) return divided ? divided : 1;
   if (loop->unroll == UINT32_MAX || loop->unroll == UNROLL_VECTOR || ir_const_is(loop->hi, 1)) {

@@ -294,8 +294,40 @@ static void try_join(struct widener *w, struct collector *c, const struct list *
   }
 }
 
+// Objects that a run touches, as long as they are few and none is touched twice in one way.
+enum { FEW_OBJECTS = 16 };
+struct touched {
+  const struct ir_mem *mems[2][FEW_OBJECTS]; // stored to or copied to; loaded
+  uint32_t counts[2];
+  bool has_two;
+};
+
+static void touch(struct touched *t, const struct ir_mem *mem, bool is_load) {
+  uint32_t *count = &t->counts[is_load];
+  if (mem->space == SPACE_LOCAL) return;
+  for (uint32_t i = 0; i < *count; i++) t->has_two |= t->mems[is_load][i] == mem;
+  t->has_two |= *count == FEW_OBJECTS;
+  if (!t->has_two) t->mems[is_load][(*count)++] = mem;
+}
+
+static void touch_load(struct ir_expr *e, void *state) {
+  if (e->op == OP_LOAD) touch(state, e->mem, true);
+}
+
+// Whether accesses of a run can be neighbours at all: what is known in the scope costs more than all the rest.
+static bool has_two_accesses(const struct list *run) {
+  struct touched t = {0};
+  for (uint32_t i = 0; i < run->count && !t.has_two; i++) {
+    const struct ir_stmt *stmt = run->at[i];
+    if (stmt->value && stmt->kind != IR_COPY) ir_visit_expr(stmt->value, touch_load, &t);
+    if (stmt->kind == IR_STORE || stmt->kind == IR_COPY) touch(&t, stmt->mem, false);
+  }
+  return t.has_two;
+}
+
 static struct list join_run(struct widener *w, const struct list *run) {
   struct facts facts;
+  if (!has_two_accesses(run)) return *run;
   scope_facts(w, &facts);
   struct collector c = {.w = w, .facts = &facts};
   for (c.place = 0; c.place < run->count; c.place++) {

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "compiler/poly.h"
+#include "compiler/poly_model.h"
 
 // A scope: sizes n and m, axes i in n and j in m, a 64-bit value w and a 32-bit value v that are read.
 struct scope {
@@ -133,6 +133,30 @@ Test(poly, an_index_and_an_i64_of_one_arithmetic_are_one_value) {
   scope_end(&s);
 }
 
+Test(poly, counterexamples_are_found_where_all_facts_hold) {
+  struct scope s;
+  scope_begin(&s);
+  struct ir_expr *i = ref(&s, s.i), *j = ref(&s, s.j), *n = ref(&s, s.n), *m = ref(&s, s.m), *w = ref(&s, s.w), *one = number(&s, 1), *zero = number(&s, 0);
+#define REFUTED(e) cr_expect(poly_refute(&s.facts, poly_of(&s.facts, (e))), "not refuted: " #e)
+#define KEPT(e) cr_expect_not(poly_refute(&s.facts, poly_of(&s.facts, (e))), "refuted: " #e)
+  REFUTED(sub(&s, i, one));
+  REFUTED(sub(&s, sub(&s, n, i), number(&s, 2)));
+  REFUTED(sub(&s, i, j)); // i at its first, j at its last
+  REFUTED(sub(&s, op(&s, OP_MOD, i, number(&s, 8)), number(&s, 7)));
+  REFUTED(sub(&s, op(&s, OP_DIV, n, number(&s, 16)), n));
+  KEPT(i);
+  KEPT(sub(&s, sub(&s, n, i), one));
+  KEPT(op(&s, OP_DIV, i, number(&s, 4)));
+  facts_add_condition(&s.facts, op(&s, OP_LE, n, m));
+  KEPT(sub(&s, m, n));
+  REFUTED(sub(&s, sub(&s, m, n), one));
+  facts_add_condition(&s.facts, op(&s, OP_GE, w, number(&s, 5))); // a value that is read is 0 in all that is tried
+  KEPT(sub(&s, m, add(&s, n, one)));
+  KEPT(sub(&s, w, number(&s, 6)));
+  KEPT(sub(&s, zero, one));
+  scope_end(&s);
+}
+
 Test(poly, divisibility) {
   struct scope s;
   scope_begin(&s);
@@ -257,6 +281,7 @@ Test(poly, whatever_is_proved_is_true, .timeout = 120) {
     struct ir_expr *e = random_expr(&s, 3);
     if (prove_nonnegative(&s.facts, poly_of(&s.facts, e))) {
       proved++;
+      cr_assert_not(poly_refute(&s.facts, poly_of(&s.facts, e)), "seed %u: proved and refuted", seed);
       check_truth(&s, e, condition, seed);
     }
     scope_end(&s);
