@@ -59,14 +59,14 @@ static bool has_parts(const struct chooser *c) {
   return stage->kind == STAGE_REDUCE && stage->reducer->identity.count > 1;
 }
 
-// Columns of softmax that registers do not hold: an output a thread, and many threads. An H200, 65537 x 257: 92.1 us with 9 blocks a multiprocessor, 107 with 4 or 5, 126 with two
-// of 4 outputs a thread; 4097 x 4097: 79.0 with 4, 112 with two.
+// Columns of softmax that registers do not hold: an output a thread, and registers for eight loads in flight. An H200, 65537 x 257: 85.3 us with room for 1024 threads, 88.9 for 1536,
+// 93.9 with one block of 1024; 84.1 to 87.8 with 64 lanes, whole rows, 4 or 6 blocks a multiprocessor; 4097 x 4097: 83.0 and 85.9.
 static void heavy_columns(const struct chooser *c, const struct column_shape *s, struct columns_form *form) {
   form->vector = 1;
   form->lanes = 32;
   form->threads = at_most(power_below(divide_up(s->depth, 8)), 16);
   form->flight = 8;
-  form->blocks = reduce_room(c, 1536, form->lanes * form->threads);
+  form->blocks = reduce_room(c, 1024, form->lanes * form->threads);
 }
 
 static bool can_split_bytes(const struct chooser *c, const struct column_shape *s, const struct columns_form *form) {
@@ -88,11 +88,11 @@ static void write_split_columns(struct chooser *c, const struct column_shape *s)
   if (c->rereads && view_rescales(&c->view) && s->width >= 32) {
     heavy_columns(c, s, &form);
     form.parts = 8;
-  } else if (c->rereads && view_rescales(&c->view) && s->width > 0 && form.lanes * form.threads == 512) { // softmax, 1048576 x 16: 72.3 us, 87.5 with 16 loads of 4 outputs in flight
+  } else if (c->rereads && view_rescales(&c->view) && s->width > 0 && form.lanes * form.threads == 512) { // softmax, 1048576 x 16: 60.6 us, 63.5 with 4 loads in flight and three blocks
     if (form.vector > 2) form.lanes *= form.vector / 2, form.threads /= form.vector / 2, form.vector = 2;
-    form.flight = 4;
-    form.parts = 6;
-    form.blocks = reduce_room(c, 1536, 512);
+    form.flight = 8;
+    form.parts = 4;
+    form.blocks = reduce_room(c, 1024, 512);
   }
   if (reduce_can_split(c) && c->bytes == 1 && s->vector == 1 && s->batch > 0 && s->width > 1 && s->width < 8 && form.threads >= 16) { // 4194305 x 5 bytes: 13.7 us with 5 lanes, 21.8 with 8
     form.lanes = (int)s->width;
