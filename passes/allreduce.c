@@ -316,10 +316,8 @@ static bool lower_block(struct lowering *l, struct list *block, enum around arou
     list_append(context->arena, &out, &group.before);
     lower(l, &group.sources, &choice, differs != 0, needs_barrier, &out);
     list_append(context->arena, &out, &group.after);
-    if (entry_shared_bytes(l->entry, false) > ALLREDUCE_SHARED_LIMIT) entry_ask_for_largest(l->entry);
-    int64_t bytes = entry_shared_bytes(l->entry, true), declared = entry_shared_bytes(l->entry, false), most = ALLREDUCE_SHARED_LIMIT;
-    if (declared < bytes && declared <= most && context->options->target) most = context->options->target->shared_limit; // what is asked for at launch is more
-    if (bytes > before && bytes > most) {
+    int64_t bytes, most;
+    if (entry_exceeds_shared(l->entry, context, &bytes, &most) && bytes > before) {
       diag_error(context->diag, ERROR_SHARED_LIMIT, stmt->range, "with this reduction over threads a block takes %lld bytes of shared memory; at most %lld are legal",
                  (long long)bytes, (long long)most);
       diag_note(context->diag, (struct range){0}, "legal here: fewer threads, or smaller copies of tensors in shared memory");

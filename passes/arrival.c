@@ -67,7 +67,6 @@ struct list *arrival_emit(struct ir_kernel *kernel, struct ir_entry *entry, cons
   list_push(arena, &seen->dims, ir_int(arena, TYPE_I64, 1));
   list_push(arena, &seen->strides, ir_int(arena, TYPE_I64, 1));
   list_push(arena, &a->entry->memory, seen);
-  if (entry_shared_bytes(a->entry, false) > STATIC_LIMIT) entry_ask_for_largest(a->entry); // copies may have all that a kernel can declare
   push(a, out, IR_BARRIER);
   struct ir_expr *is_first = ir_int(arena, TYPE_BOOL, 1);
   for (uint32_t d = 0; d < 3; d++)

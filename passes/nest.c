@@ -581,7 +581,14 @@ bool pass_nest(struct pass_context *context, struct ir_kernel *kernel, struct ir
   struct list *body = nest_emit_bound_axes(&n);
   for (uint32_t i = 0; i < runs.count; i++) {
     if (i) {
+      int64_t bytes, most;
       body = arrival_emit(kernel, entry, arrivals.at[i - 1], n.logical, body);
+      if (entry_exceeds_shared(entry, context, &bytes, &most)) { // copies may have all that there is
+        diag_error(context->diag, ERROR_SHARED_LIMIT, list_at(&arrivals, struct ir_stage, i - 1)->range,
+                   "with the word in which blocks see who arrives last a block takes %lld bytes of shared memory; at most %lld are legal", (long long)bytes, (long long)most);
+        diag_note(context->diag, (struct range){0}, "legal here: smaller copies of tensors in shared memory, or another way to combine");
+        return false;
+      }
       n.arrived = list_at(&arrivals, struct ir_stage, i - 1)->block_axes;
     }
     if (list_at(&runs, struct list, i)->count) emit_works(&n, runs.at[i], 0, body);

@@ -283,7 +283,7 @@ static bool make_rest(struct keeper *k, const struct ir_stage *first, const stru
   if (!partial || partial->extent->integer <= k->depth) return true;
   struct ir_mem *mem = arena_new(k->arena, struct ir_mem);
   struct list threads = thread_axes(k, first);
-  int64_t row = 1, most = k->context->options->target ? k->context->options->target->shared_limit : STATIC_LIMIT;
+  int64_t row = 1, total, most;
   mem->label = arena_printf(k->arena, "%s_rest", k->tensor->label);
   mem->name = ir_fresh_name(k->kernel, mem->label);
   mem->space = SPACE_SHARED;
@@ -305,10 +305,7 @@ static bool make_rest(struct keeper *k, const struct ir_stage *first, const stru
   }
   add_dimension(k, mem, partial->extent->integer - k->depth, &row);
   list_push(k->arena, &k->entry->memory, mem);
-  if (entry_shared_bytes(k->entry, false) > STATIC_LIMIT) entry_ask_for_largest(k->entry);
-  int64_t declared = entry_shared_bytes(k->entry, false), total = entry_shared_bytes(k->entry, true);
-  if (declared > STATIC_LIMIT) total = declared, most = STATIC_LIMIT;
-  if (total > most) {
+  if (entry_exceeds_shared(k->entry, k->context, &total, &most)) {
     diag_error(k->context->diag, ERROR_SHARED_LIMIT, k->directive->range, "with what registers do not hold of '%s' a block takes %lld bytes of shared memory; at most %lld are legal",
                k->tensor->label, (long long)total, (long long)most);
     return false;

@@ -1,4 +1,5 @@
 #include "passes/stage.h"
+#include "compiler/pass.h"
 
 #include <string.h>
 
@@ -176,6 +177,15 @@ void entry_ask_for_largest(struct ir_entry *entry) {
     mem->is_dynamic = false;
   }
   if (largest) largest->is_dynamic = true;
+}
+
+bool entry_exceeds_shared(struct ir_entry *entry, const struct pass_context *context, int64_t *bytes, int64_t *most) {
+  if (entry_shared_bytes(entry, false) > STATIC_LIMIT) entry_ask_for_largest(entry);
+  int64_t declared = entry_shared_bytes(entry, false);
+  bool is_declared = declared > STATIC_LIMIT;
+  *bytes = is_declared ? declared : entry_shared_bytes(entry, true);
+  *most = !is_declared && context->options->target ? context->options->target->shared_limit : STATIC_LIMIT;
+  return *bytes > *most;
 }
 
 const char *bind_name(enum ir_bind bind) {

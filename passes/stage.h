@@ -39,6 +39,10 @@ enum { STATIC_LIMIT = 48 * 1024 }; // bytes of shared memory that a kernel can d
 int64_t entry_shared_bytes(const struct ir_entry *entry, bool with_dynamic);
 // Makes its largest object the one whose bytes a launch asks for: the least is left for the kernel to declare.
 void entry_ask_for_largest(struct ir_entry *entry);
+struct pass_context;
+// Whether a block of the entry takes more shared memory than the target allows, what it asks for at launch included, or declares more than a kernel can; then
+// `bytes` are what it takes and `most` what is legal. Asks at launch for the largest object where that helps.
+bool entry_exceeds_shared(struct ir_entry *entry, const struct pass_context *context, int64_t *bytes, int64_t *most);
 
 // Whether a name other than a size or scalar stands in it: an axis, or what is made of axes.
 bool mentions_axis(const struct ir_expr *e);
