@@ -66,6 +66,8 @@ bool permute_is_dense(struct permute *p);
 
 // automatic_whole.c: the classes `whole` and `lines` (also of narrow elements, in words), each a schedule or none.
 void permute_whole(struct permute *p);
+// Matrices of a few bytes and halves, where all extents are known. Returns whether it wrote a schedule.
+bool permute_whole_in_registers(struct permute *p);
 void permute_lines(struct permute *p);
 void permute_lines_of_words(struct permute *p);
 

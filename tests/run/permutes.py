@@ -53,7 +53,8 @@ LINES = [([0, 2, 1], [3, 127, 129], 'f32')]
 WORDS = [([0, 2, 1], [16, 127, 129], 'u8', 'lines:lines'), ([0, 2, 1], [8, 127, 129], 'f16', 'lines:lines'), ([0, 2, 1], [48, 33, 47], 'u8', 'lines:lines'), ([1, 0, 2], [601, 32, 3], 'u8', 'units:units_words'),
          ([1, 0, 2], [401, 32, 3], 'f16', 'units:units_words'), ([1, 0, 2], [150, 64, 3], 'f32', 'units:units_words'), ([1, 0, 2], [333, 32, 5], 'u8', 'units:units_words'), ([1, 0, 2], [65, 40, 3], 'f64', 'units:units_words'), ([1, 0, 2], [254, 48, 3], 'f16', 'units:units_words'),
          ([0, 2, 1, 3], [2, 150, 48, 3], 'u8', 'units:units_words'), ([1, 0, 2], [131, 56, 7], 'f16', 'units:units_words'), ([1, 0, 2], [90, 72, 6], 'f32', 'units:units_words'), ([0, 2, 1], [3, 4112, 3], 'u8', 'planes:planes'), ([0, 2, 1], [5, 3, 512], 'u8', 'planes:planes'),
-         ([0, 2, 1], [2, 4, 2048], 'f16', 'planes:planes'), ([2, 0, 1], [40, 200, 3], 'f16', 'planes:planes'), ([0, 3, 1, 2], [2, 31, 64, 3], 'u8', 'planes:planes'), ([1, 0], [6, 40000], 'u8', 'planes:planes'), ([0, 2, 1], [3, 130, 2], 'f64', 'planes:planes')]
+         ([0, 2, 1], [2, 4, 2048], 'f16', 'planes:planes'), ([2, 0, 1], [40, 200, 3], 'f16', 'planes:planes'), ([0, 3, 1, 2], [2, 31, 64, 3], 'u8', 'planes:planes'), ([1, 0], [6, 40000], 'u8', 'planes:planes'), ([0, 2, 1], [3, 130, 2], 'f64', 'planes:planes'),
+         ([0, 2, 1], [1003, 3, 8], 'u8', 'whole:whole_registers'), ([0, 2, 1], [700, 8, 3], 'u8', 'whole:whole_registers'), ([0, 2, 1], [600, 5, 4], 'f16', 'whole:whole_registers'), ([0, 2, 1], [300, 8, 8], 'u8', 'whole:whole_registers')]
 
 # Runs that begin anywhere, whole, in pieces, and short ones in boxes that hang over; (permutation, shape, type).
 ODD = [([1, 0, 2], [3, 5, 8099], 'u8'), ([1, 0, 2], [2, 2, 20011], 'u8'), ([0, 2, 1, 3], [2, 2, 2, 9001], 'f16'), ([3, 2, 1, 0, 4], [7, 6, 5, 7, 35], 'u8'), ([1, 0, 2], [51, 60, 89], 'u8'), ([1, 0, 2], [21, 30, 189], 'u8'), ([2, 1, 0, 3], [5, 6, 7, 263], 'f32'),
@@ -65,6 +66,9 @@ CELLS = [([3, 2, 0, 1], [12, 32, 7, 98], 'u8'), ([4, 3, 5, 0, 1, 2], [4, 5, 8, 3
 
 # Runs of three, where both tensors begin on 16 bytes; else boxes.
 UNITS = [([1, 0, 2], [201, 128, 3], 'u8'), ([1, 0, 2], [100, 64, 3], 'f16')]
+
+# Small matrices of bytes and halves, where both tensors begin on 16 bytes; else boxes.
+WHOLE = [([0, 2, 1], [4003, 3, 8], 'u8'), ([0, 2, 1], [1001, 3, 8], 'f16')]
 
 # Boxes through shared memory: kept and moved short axes, odd matrices, tiles that hang over, words of several rows; (permutation, shape, type).
 PACKED = [([5, 1, 2, 4, 0, 3], [9, 2, 3, 24, 6, 16], 'f32'), ([2, 5, 4, 0, 3, 1], [3, 26, 4, 23, 13, 6], 'u8'), ([3, 0, 1, 2, 4], [8, 3, 4, 21, 49], 'u8'),
@@ -117,7 +121,7 @@ def main():
     cases += [(perm, shape, type_, [0, 0], False, True, 'odd_runs:odd_runs') for perm, shape, type_ in ODD]
     cases += [(perm, shape, type_, offsets, False, True, None) for perm, shape, type_ in ODD[:4] for offsets in ([1, 0], [0, 1])]
     cases += [(perm, shape, type_, [0, 0], False, True, 'pack:pack_words') for perm, shape, type_ in CELLS]
-    cases += [(perm, shape, type_, offsets, False, True, 'lines' if (perm, shape, type_) in LINES and not offsets[1] else 'units' if (perm, shape, type_) in UNITS and offsets == [0, 0] else 'pack') for perm, shape, type_ in PACKED for offsets in ([0, 0], [1, 0], [0, 1])]
+    cases += [(perm, shape, type_, offsets, False, True, 'lines' if (perm, shape, type_) in LINES and not offsets[1] else 'units' if (perm, shape, type_) in UNITS and offsets == [0, 0] else 'whole' if (perm, shape, type_) in WHOLE and offsets == [0, 0] else 'pack') for perm, shape, type_ in PACKED for offsets in ([0, 0], [1, 0], [0, 1])]
     cases += [([1, 0], [64, 128], 'f32', [1, 0], False, False, 'places'), ([1, 0], [64, 128], 'f32', [0, 0], True, False, 'tile'),
               ([3, 0, 2, 1], [32, 1, 8, 64], 'f32', [0, 0], False, True, 'tile')]  # axes of one iteration hide that it is a transpose
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
