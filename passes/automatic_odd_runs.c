@@ -16,7 +16,7 @@
 
 #include "passes/automatic_permute.h"
 
-enum { VERY_LONG = 512 * 1024, LONG = 16 * 1024, CHUNK = 8 * 1024, BOX = 8 * 1024, MOST_BOX = 40 * 1024, MOST_LANES = 384, ROW_OUT = 512, SPANNED_BOX = 16 * 1024, SPANNED_OUT = 1024 };
+enum { VERY_LONG = 256 * 1024, LONG = 16 * 1024, CHUNK = 8 * 1024, BOX = 8 * 1024, MOST_BOX = 40 * 1024, MOST_LANES = 384, ROW_OUT = 512, MOST_SPANNED = 384, SPANNED_OUT = 2 * 1024, SPANNED_IN = 200, SPANNED_BOX = 24 * 1024, LEAST_OUT = 900, MOST_STEPS = 8 };
 
 // How a block takes runs.
 struct odd {
@@ -79,23 +79,27 @@ static void find_box(struct odd *o, int64_t bytes) {
   o->outs = even(o->out->count, at_most(at_least(BOX / (bytes * o->ins), o->outs), o->out->count));
 }
 
-// The same for words that span rows: whole rows of the output's axis or about a KiB, and of the input's as many as waste least of blocks and of sectors.
+// The same for words that span rows: about 2 KiB of the output, by as few rows of the input as make two steps of a thread and 200 bytes. An H200, parts of a copy: u8
+// [37, 37, 37, 37, 35] to (3, 2, 1, 0, 4) 0.70 with eight rows of the input, 0.58 with twenty; [91, 91, 91, 89] to (2, 1, 0, 3) 0.71 with 31 by 8 rows, 0.65 with 16 by 16.
 static void find_spanned_box(struct odd *o, int64_t bytes) {
-  double best = 0;
-  o->outs = even(o->out->count, at_least(SPANNED_OUT / bytes, 1));
-  if (o->outs * 3 > o->out->count * 2) o->outs = o->out->count;
-  o->ins = at_most(o->word, o->in->count);
-  for (int64_t ins = o->ins; ins <= o->in->count && ins * o->outs * bytes <= SPANNED_BOX; ins += o->word) {
-    double tiles = (double)((o->in->count + ins - 1) / ins), cost = tiles * (double)ins / (double)o->in->count + 32 / (double)(ins * bytes);
-    if (best == 0 || cost < best) best = cost, o->ins = ins;
-  }
+  o->ins = 2 * o->word;
+  while (o->ins * bytes < SPANNED_IN) o->ins *= 2;
+  while (o->ins > 1 && o->ins > o->in->count) o->ins /= 2;
+  o->outs = even(o->out->count, at_least(at_most(SPANNED_OUT / bytes, SPANNED_BOX / (o->ins * bytes)), 1));
+}
+
+// How many parts a long run is cut into: of about 8 KiB, and of 12 KiB above 64. An H200, parts of a copy: u8 [47, 48, 30001] to (1, 0, 2) 0.98 and 0.91, f16 [6, 4, 3, 8, 58255] to
+// (0, 1, 3, 2, 4) 0.88 and 0.96.
+static int64_t parts_of(int64_t bytes) {
+  int64_t part = bytes > 64 * 1024 ? CHUNK * 3 / 2 : CHUNK;
+  return (bytes + part / 2) / part;
 }
 
 // What a block takes of the runs.
 static bool find_rows(struct permute *p, struct odd *o, int64_t bytes) {
   int64_t step_in, stride;
   if (!find_near(p, o, &step_in)) return false;
-  if (bytes > LONG) o->part = even(o->run->count, CHUNK * o->run->count / bytes);
+  if (bytes > LONG) o->part = (o->run->count + parts_of(bytes) - 1) / parts_of(bytes);
   else if (o->is_spanned) find_spanned_box(o, bytes);
   else find_box(o, bytes);
   o->is_row_out = o->is_row_in = true;
@@ -258,6 +262,7 @@ static void write_words(struct permute *p, const struct odd *o, const char *run,
   }
   text_printf(p->out, "bind %s -> thread.x;", threads);
   if (element) text_printf(p->out, "  vectorize %s;", element);
+  if (o->is_spanned && in_lane && o->ins > o->ins_at_once && o->ins <= MOST_STEPS * o->ins_at_once) text_printf(p->out, "  unroll %s;", strrchr(loops, ' ') ? strrchr(loops, ' ') + 1 : loops);
   text_puts(p->out, "\n");
 }
 
@@ -295,22 +300,24 @@ static const char *describe(struct permute *p, const struct odd *o, bool is_long
   return arena_printf(p->arena, "%lld of the output by %lld of the input a block%s", (long long)o->outs, (long long)o->ins, o->is_spanned ? ", words across the output's" : "");
 }
 
-// Whether it is known to be faster than other classes.
-static bool is_faster(int64_t in, int64_t out, int64_t bytes) {
-  enum { LEAST_OF_BYTES = 255, LEAST_OF_HALVES = 1000 };
+// Whether it is known to be faster than other classes. An H200, parts of a copy, with it and with boxes (pack): u8, runs of 15 bytes 0.70 and 0.59, 255 0.83 and 0.43, 1001 0.93 and 0.56; f16, runs of 35 elements
+// 0.81 and 0.73, 73 0.79 and 0.80, 199 0.89 and 0.76; f32, runs of 1001 1.02 both, 4369 1.02 and 0.86; f64, 7777 1.04 and 1.00. The rest is in docs/performance.md.
+static bool is_faster(const struct odd *o, int64_t in, int64_t out, int64_t bytes) {
+  if (o->is_spanned && (o->ins < o->word || o->ins * bytes < SPANNED_IN || o->outs * bytes < LEAST_OUT)) return false;
   if (in != out || bytes % VECTOR == 0) return false;
-  if (in >= WORD) return bytes > VERY_LONG;
-  return bytes % WORD && bytes >= (in == 1 ? LEAST_OF_BYTES : LEAST_OF_HALVES);
+  if (in >= WORD) return bytes > LONG;
+  if (bytes % WORD == 0) return false;
+  return in == 1 ? bytes >= 15 : bytes >= 398 || (bytes >= 70 && bytes < 128);
 }
 
 void permute_odd_runs(struct permute *p) {
-  enum { SPANNED = 128, BUSY = 264 };
+  enum { BUSY = 264 };
   struct odd o = {.run = p->fast_out, .part = p->fast_out->count, .outs = 1, .ins = 1};
   int64_t in = type_bytes(p->load->mem->type), out = type_bytes(p->store->mem->type), bytes = o.run->count * (in > out ? in : out), blocks = 1;
   if (in >= VECTOR || out >= VECTOR || o.run->count < 2 || o.run->count < WORD / out || p->group_count < 2 || !can_be_copied(p, o.run)) return;
   o.word = out < WORD ? WORD / out : 1;
   o.piece = VECTOR / in;
-  o.is_spanned = o.word > 1 && bytes < SPANNED;
+  o.is_spanned = o.word > 1 && bytes < MOST_SPANNED;
   bool is_long = bytes > VERY_LONG;
   if (is_long) o.part = CHUNK / out;
   else if (!find_rows(p, &o, bytes)) return;
@@ -321,7 +328,7 @@ void permute_odd_runs(struct permute *p) {
     int64_t size = group == o.run ? o.part : group == o.out ? o.outs : group == o.in ? o.ins : 1;
     if (__builtin_mul_overflow(blocks, (group->count + size - 1) / size, &blocks)) return;
   }
-  if (blocks < (!p->a->forced ? BUSY : o.is_spanned ? 16 : 2) || (!p->a->forced && !is_faster(in, out, bytes))) return;
+  if (blocks < (!p->a->forced ? BUSY : o.is_spanned ? 16 : 2) || (!p->a->forced && !is_faster(&o, in, out, bytes))) return;
   struct when when = {.p = p};
   permute_need_alignment(&when, p->load->mem, (uint32_t)o.piece);
   permute_need_alignment(&when, p->store->mem, (uint32_t)o.word);

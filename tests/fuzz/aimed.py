@@ -145,6 +145,9 @@ def own(case):
             most = {2: [8, 33, 64, 65, 100, 128], 3: [1, 3, 8, 16, 31, 32, 40], 4: [1, 2, 3, 5, 8, 12, 16], 5: [1, 2, 3, 4, 6]}[rank]
             extents, order = [r.choice(most) for _ in range(rank)], list(range(rank))
             r.shuffle(order)
+            if rank > 2 and r.random() < 0.3:  # runs of an odd length that stay
+                order.sort(key=lambda k: k == rank - 1)
+                extents[-1] = r.choice([3, 5, 7, 23, 35, 89, 129, 263, 1001])
         while math.prod(extents) > 12000:
             extents[extents.index(max(extents))] //= 2
         sizes = [f"d{k}" for k in range(rank)]
