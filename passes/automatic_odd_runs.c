@@ -1,4 +1,4 @@
-// odd_runs: permutes whose fastest axis stays, of any length: runs begin at no multiple of a word, and go byte by byte wherever they are read where they are written.
+// odd_runs: permutes whose fastest axis stays and is of any length. Its runs begin at no multiple of a word, so that direct accesses, and boxes, go element by element.
 //
 //   Y[b, a, r] = X[a, b, r]     u8, 91 by 91 runs of 8099 bytes
 //
@@ -16,6 +16,7 @@
 
 #include "passes/automatic_permute.h"
 
+// Bytes, but for threads (MOST_LANES) and steps of a thread.
 enum { VERY_LONG = 256 * 1024, LONG = 16 * 1024, CHUNK = 8 * 1024, BOX = 8 * 1024, MOST_BOX = 40 * 1024, MOST_LANES = 384, ROW_OUT = 512, MOST_SPANNED = 384, SPANNED_OUT = 2 * 1024, SPANNED_IN = 200, SPANNED_BOX = 24 * 1024, LEAST_OUT = 900, MOST_STEPS = 8 };
 
 // How a block takes runs.
@@ -313,8 +314,9 @@ static bool is_faster(const struct odd *o, int64_t in, int64_t out, int64_t byte
 void permute_odd_runs(struct permute *p) {
   enum { BUSY = 264 };
   struct odd o = {.run = p->fast_out, .part = p->fast_out->count, .outs = 1, .ins = 1};
-  int64_t in = type_bytes(p->load->mem->type), out = type_bytes(p->store->mem->type), bytes = o.run->count * (in > out ? in : out), blocks = 1;
-  if (in >= VECTOR || out >= VECTOR || o.run->count < 2 || o.run->count < WORD / out || p->group_count < 2 || !can_be_copied(p, o.run)) return;
+  int64_t in = type_bytes(p->load->mem->type), out = type_bytes(p->store->mem->type), bytes, blocks = 1;
+  if (in >= VECTOR || out >= VECTOR || o.run->count < 2 || o.run->count > INT64_MAX / VECTOR || o.run->count < WORD / out || p->group_count < 2 || !can_be_copied(p, o.run)) return;
+  bytes = o.run->count * (in > out ? in : out);
   o.word = out < WORD ? WORD / out : 1;
   o.piece = VECTOR / in;
   o.is_spanned = o.word > 1 && bytes < MOST_SPANNED;
