@@ -17,7 +17,7 @@
 #include "passes/automatic_permute.h"
 
 // Bytes, but for threads (MOST_LANES) and steps of a thread.
-enum { VERY_LONG = 256 * 1024, LONG = 16 * 1024, CHUNK = 8 * 1024, BOX = 8 * 1024, MOST_BOX = 40 * 1024, MOST_LANES = 384, ROW_OUT = 512, MOST_SPANNED = 384, SPANNED_OUT = 2 * 1024, SPANNED_IN = 200, SPANNED_BOX = 24 * 1024, LEAST_OUT = 900, MOST_STEPS = 8 };
+enum { VERY_LONG = 512 * 1024, LONG = 16 * 1024, CHUNK = 8 * 1024, BOX = 8 * 1024, MOST_BOX = 40 * 1024, MOST_LANES = 384, ROW_OUT = 512, MOST_SPANNED = 384, SPANNED_OUT = 2 * 1024, SPANNED_IN = 200, SPANNED_BOX = 24 * 1024, LEAST_OUT = 900, MOST_STEPS = 8 };
 
 // How a block takes runs.
 struct odd {
@@ -302,13 +302,13 @@ static const char *describe(struct permute *p, const struct odd *o, bool is_long
 }
 
 // Whether it is known to be faster than other classes. An H200, parts of a copy, with it and with boxes (pack): u8, runs of 15 bytes 0.70 and 0.59, 255 0.83 and 0.43, 1001 0.93 and 0.56; f16, runs of 35 elements
-// 0.81 and 0.73, 73 0.79 and 0.80, 199 0.89 and 0.76; f32, runs of 1001 1.02 both, 4369 1.02 and 0.86; f64, 7777 1.04 and 1.00. The rest is in docs/performance.md.
+// 0.73 and 0.70, 73 0.86 and 0.79, 199 0.87 and 0.76; f32, runs of 1001 1.02 both, 4369 1.02 and 0.86; f64, 7777 1.04 and 1.00. The rest is in docs/performance.md.
 static bool is_faster(const struct odd *o, int64_t in, int64_t out, int64_t bytes) {
   if (o->is_spanned && (o->ins < o->word || o->ins * bytes < SPANNED_IN || o->outs * bytes < LEAST_OUT)) return false;
   if (in != out || bytes % VECTOR == 0) return false;
   if (in >= WORD) return bytes > LONG;
   if (bytes % WORD == 0) return false;
-  return in == 1 ? bytes >= 15 : bytes >= 398 || (bytes >= 70 && bytes < 128);
+  return in == 1 ? bytes >= 15 : bytes >= 70;
 }
 
 void permute_odd_runs(struct permute *p) {
