@@ -1,10 +1,11 @@
-// PTX through LLVM: one LLVM context a module, built, optimised and printed in memory.
+// PTX through LLVM: one LLVM context a module, built and optimised in memory. PTX is then selected by nvptx_select.c, or by LLVM where that knows not all of the module, with -G and with -O0.
 //
 // LLVM reports some failures by ending the process. Its diagnostics go to a handler that collects them, and
 // its fatal errors leave through longjmp to the compile in progress on that thread (whose LLVM objects are
 // then left alone, since their state is unknown). Targets, PTX versions and intrinsics come from closed
 // tables, because LLVM answers an unknown one with unusable PTX.
 #include "codegen/nvptx.h"
+#include "codegen/nvptx_select.h"
 #include "codegen/program.h"
 
 #include <llvm-c/Analysis.h>
@@ -182,13 +183,18 @@ static uint32_t level_of(const struct pass_context *context) {
   return level;
 }
 
+const char *nvptx_ptx_version(const struct nvptx *cg) {
+  const char *version = cg->context->options->target->ptx_version;
+  return nvptx_needs_ptx74(cg->context->module) && strcmp(version, "7.4") < 0 ? "7.4" : version;
+}
+
 // It is the caller's until keep_machine. A compilation that ends by a fatal error never gives it back.
 static struct machine *take_machine(struct nvptx *cg, const struct target *target) {
   static const LLVMCodeGenOptLevel levels[] = {LLVMCodeGenLevelNone, LLVMCodeGenLevelLess, LLVMCodeGenLevelDefault};
   uint32_t optimize = cg->level;
   struct machine wanted = {.level = levels[optimize > 2 ? 2 : optimize]};
   // "+ptx78" for "7.8"
-  const char *version = nvptx_needs_ptx74(cg->context->module) && strcmp(target->ptx_version, "7.4") < 0 ? "7.4" : target->ptx_version, *dot = strchr(version, '.');
+  const char *version = nvptx_ptx_version(cg), *dot = strchr(version, '.');
   snprintf(wanted.feature, sizeof wanted.feature, "+ptx%.*s%s", (int)(dot - version), version, dot + 1);
   snprintf(wanted.target, sizeof wanted.target, "%s", target->name);
   struct machine *machine = take_idle(&wanted);
@@ -372,6 +378,7 @@ static bool compile(struct nvptx *cg, LLVMTargetMachineRef machine, enum nvptx_o
   LLVMSetModuleDataLayout(cg->module, layout);
   LLVMDisposeTargetData(layout);
   if (!build(cg) || !optimize(cg, machine)) return false;
+  if (output == NVPTX_PTX && cg->level && !cg->context->options->debug && nvptx_select(cg, out)) return true;
   part_words(cg);
   if (output == NVPTX_PTX) return emit_ptx(cg, machine, out);
   char *text = LLVMPrintModuleToString(cg->module);

@@ -8,6 +8,7 @@
 //   nvptx_hint.c     accesses with cache hints
 //   nvptx_debug.c    line tables
 //   nvptx_ops.def    every LLVM intrinsic in use
+//   nvptx_select.h   PTX from what LLVM made of it
 #ifndef RED_CODEGEN_NVPTX_H
 #define RED_CODEGEN_NVPTX_H
 
@@ -100,6 +101,8 @@ LLVMValueRef nvptx_convert(struct nvptx *cg, enum type to, enum type from, LLVMV
 bool nvptx_has_hint(const struct nvptx *cg, const struct nvptx_object *object);
 // Whether some entry has hints that PTX knows from 7.4 on.
 bool nvptx_needs_ptx74(const struct ir_module *module);
+// "7.8"
+const char *nvptx_ptx_version(const struct nvptx *cg);
 // Makes object->policy, and object->zero, where the hint takes one.
 void nvptx_make_policy(struct nvptx *cg, struct nvptx_object *object);
 // An access of 1 to 16 bytes by its hint: `type` is an integer, float or vector of so many bytes.
