@@ -423,6 +423,20 @@ static bool reads_array(const struct ir_stage *stage, struct ir_mem *mem) {
   return !mem;
 }
 
+// Whether the initial value of a reduction, which is asked for where its pieces are combined, reads the array.
+static bool is_read_initially(struct arena *arena, const struct ir_stage *stage, struct ir_mem *mem) {
+  struct list values = {0}; // struct ir_expr: the initial values, and those of lets that they are made of
+  list_append(arena, &values, &stage->init);
+  for (uint32_t i = stage->lets.count; i-- > 0;) {
+    const struct ir_stmt *let = stage->lets.at[i];
+    bool is_initial = false;
+    for (uint32_t k = 0; k < values.count && let->var; k++) is_initial |= ir_mentions(values.at[k], let->var);
+    if (is_initial && let->value) list_push(arena, &values, let->value);
+  }
+  for (uint32_t i = 0; i < values.count; i++) ir_visit_expr(values.at[i], find_array, &mem);
+  return !mem;
+}
+
 static bool feeds(const struct ir_stage *source, const struct ir_stage *stage) {
   if (source->kind == STAGE_STORE) return source->mem->space != SPACE_GLOBAL && source != stage && reads_array(stage, source->mem);
   return source->kind == STAGE_REDUCE && reads_stage(stage, source);
@@ -472,7 +486,7 @@ static bool is_reused_along(const struct ir_stage *stage, const struct ir_axis *
 
 // What is copied or kept is filled on the side of the arrival where it is read, in the loops that it shares with its readers: where pieces are combined, vectors
 // are taken apart into loops.
-static bool place_fills(struct cut *c, struct part *parts, uint32_t count) {
+static bool place_fills(struct cut *c, struct part *parts, uint32_t count, enum combine_form form) {
   for (uint32_t i = count; i-- > 0;) {
     struct part *part = &parts[i];
     if (part->stage->kind != STAGE_STORE || part->stage->mem->space == SPACE_GLOBAL || part->waits || part->is_next) continue;
@@ -489,9 +503,10 @@ static bool place_fills(struct cut *c, struct part *parts, uint32_t count) {
         continue;
       }
       bool waits = parts[k].waits && !parts[k].is_reduced;
+      bool is_initial = parts[k].is_reduced && form != COMBINE_SECOND_KERNEL && is_read_initially(c->arena, parts[k].stage, part->stage->mem);
       before += !waits;
-      behind += waits;
-      if (!waits) continue;
+      behind += waits || is_initial;
+      if (!waits && !is_initial) continue;
       reader = parts[k].stage;
       for (uint32_t a = 0; a < reader->axes.count; a++)
         for (uint32_t b = 0; b < part->stage->axes.count; b++) {
@@ -617,7 +632,7 @@ bool pass_cut(struct pass_context *context, struct ir_kernel *kernel, struct ir_
   enum combine_form form = COMBINE_AUTO;
   uint32_t mask = plan_parts(parts, count, &form);
   if (!mask) return true;
-  if (!place_fills(&c, parts, count)) return false;
+  if (!place_fills(&c, parts, count, form)) return false;
   struct list before = {0}, behind = {0}, finals = {0}, next = {0}, values = {0}, stores = {0};
   bool has_next = false, in_next = form == COMBINE_SECOND_KERNEL;
   bool *needed = needed_next(&c, parts, count, in_next);
