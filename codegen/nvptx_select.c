@@ -391,6 +391,10 @@ static void print_variables(struct select *s) {
 static void define_parameters(struct select *s) {
   unsigned count = LLVMCountParams(s->function);
   s->block = 0;
+  // they come from where the first instruction with a place does
+  LLVMValueRef first = LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(s->function));
+  while (first && !LLVMInstructionGetDebugLoc(first)) first = LLVMGetNextInstruction(first);
+  if (first) print_place(s, first);
   for (unsigned i = 0; i < count; i++) {
     LLVMValueRef parameter = LLVMGetParam(s->function, i);
     struct select_type type = select_type(LLVMTypeOf(parameter));

@@ -360,6 +360,18 @@ bool ir_mentions(const struct ir_expr *e, const struct ir_var *var) {
   return false;
 }
 
+struct list ir_initial_values(struct arena *arena, const struct ir_stage *stage) {
+  struct list values = {0};
+  list_append(arena, &values, &stage->init);
+  for (uint32_t i = stage->lets.count; i-- > 0;) {
+    const struct ir_stmt *let = stage->lets.at[i];
+    bool is_needed = false;
+    for (uint32_t k = 0; k < values.count && let->var; k++) is_needed |= ir_mentions(values.at[k], let->var);
+    if (is_needed) list_push(arena, &values, let->value);
+  }
+  return values;
+}
+
 // --- Walking and rewriting ------------------------------------------------------------------------------------------
 
 struct ir_expr *ir_rewrite_expr(struct arena *arena, struct ir_expr *e, ir_rewriter *rewrite, void *state) {

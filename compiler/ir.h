@@ -361,6 +361,8 @@ bool ir_is_const(const struct ir_expr *e);              // CONST of integer, ind
 bool ir_const_is(const struct ir_expr *e, int64_t value);
 bool ir_equal(const struct ir_expr *a, const struct ir_expr *b); // same tree
 bool ir_mentions(const struct ir_expr *e, const struct ir_var *var);
+// The initial values of a reduction, and the values of those of its lets that they are made of: struct ir_expr.
+struct list ir_initial_values(struct arena *arena, const struct ir_stage *stage);
 
 // Replaces each variable that has `subst` set by it (not repeatedly); shares what does not change. Rebuilds with folding.
 struct ir_expr *ir_substitute(struct arena *arena, struct ir_expr *e);

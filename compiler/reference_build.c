@@ -512,10 +512,11 @@ static void find_tainted(const struct ir_stage *stage, struct table *tainted) {
   }
 }
 
-// Guards and lets of the body; those that depend on a reduction axis are left out where `tainted` is given.
+// Guards and lets of the body; where `tainted` is given those in front of a reduction: guards that depend on no reduction axis, and the lets of the initial value.
 // Returns the jumps out of the body, to be patched.
 static struct list build_guards(struct reference_builder *b, const struct table *tainted) {
-  struct list jumps = {0};
+  struct list jumps = {0}, initial = {0};
+  if (tainted) initial = ir_initial_values(&b->arena, b->stage);
   for (uint32_t i = 0; i < b->stage->guards.count; i++) {
     const struct ir_expr *guard = list_at(&b->stage->guards, struct ir_expr, i);
     if (tainted && depends(tainted, guard)) continue;
@@ -527,7 +528,9 @@ static struct list build_guards(struct reference_builder *b, const struct table 
   }
   for (uint32_t i = 0; i < b->stage->lets.count; i++) {
     const struct ir_stmt *let = list_at(&b->stage->lets, struct ir_stmt, i);
-    if (!tainted || !depends(tainted, let->value)) build_let(b, let);
+    bool is_built = !tainted;
+    for (uint32_t k = 0; k < initial.count && !is_built; k++) is_built = initial.at[k] == let->value;
+    if (is_built) build_let(b, let);
   }
   return jumps;
 }

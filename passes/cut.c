@@ -425,14 +425,7 @@ static bool reads_array(const struct ir_stage *stage, struct ir_mem *mem) {
 
 // Whether the initial value of a reduction, which is asked for where its pieces are combined, reads the array.
 static bool is_read_initially(struct arena *arena, const struct ir_stage *stage, struct ir_mem *mem) {
-  struct list values = {0}; // struct ir_expr: the initial values, and those of lets that they are made of
-  list_append(arena, &values, &stage->init);
-  for (uint32_t i = stage->lets.count; i-- > 0;) {
-    const struct ir_stmt *let = stage->lets.at[i];
-    bool is_initial = false;
-    for (uint32_t k = 0; k < values.count && let->var; k++) is_initial |= ir_mentions(values.at[k], let->var);
-    if (is_initial && let->value) list_push(arena, &values, let->value);
-  }
+  struct list values = ir_initial_values(arena, stage);
   for (uint32_t i = 0; i < values.count; i++) ir_visit_expr(values.at[i], find_array, &mem);
   return !mem;
 }

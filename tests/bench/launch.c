@@ -121,6 +121,11 @@ static void evaluate(struct ready *ready) {
   check(red_choose(ready->kernel, ready->arguments, ready->count, &choice));
   for (uint32_t e = 0; e < ready->kernel->plan->entry_count; e++)
     if (strcmp(ready->kernel->plan->entries[e].name, choice.entry) == 0) ready->variant = ready->kernel->slots[e].variant;
+  for (uint32_t i = 0; i < ready->kernel->instance_count && !ready->variant; i++) { // compiled for these sizes
+    struct variant *variant = ready->kernel->instances[i].variant;
+    for (uint32_t e = 0; e < variant->plan.kernels[0].entry_count; e++)
+      if (strcmp(variant->plan.kernels[0].entries[e].name, choice.entry) == 0) ready->variant = variant;
+  }
   if (!ready->variant) {
     fprintf(stderr, "the entry %s is not found\n", choice.entry);
     exit(1);

@@ -46,8 +46,8 @@ CHOSEN = [([1, 0], [64, 128], 'f32', 'tile'), ([1, 0], [128, 256], 'f16', 'tile'
           ([0, 2, 3, 1], [2, 64, 8, 16], 'f32', 'tile'), ([0, 3, 1, 2], [2, 8, 16, 64], 'u8', 'tile'),
           ([1, 0, 2], [20, 12, 64], 'f32', 'runs'), ([1, 0, 2], [20, 12, 64], 'u8', 'runs'), ([1, 0, 2], [20, 12, 33], 'f16', 'runs')]
 
-# rows of odd lengths: blocks of whole lines, where the output begins on 16 bytes
-LINES = [([0, 2, 1], [3, 127, 129], 'f32')]
+# rows of odd lengths, as many as make whole blocks: blocks of whole lines, where the output begins on 16 bytes
+LINES = [([0, 2, 1], [64, 35, 33], 'f32')]
 
 # Where the class is asked for: rows of odd lengths and short runs, words that begin on multiples in memory; class:schedule.
 WORDS = [([0, 2, 1], [16, 127, 129], 'u8', 'lines:lines'), ([0, 2, 1], [8, 127, 129], 'f16', 'lines:lines'), ([0, 2, 1], [48, 33, 47], 'u8', 'lines:lines'), ([1, 0, 2], [601, 32, 3], 'u8', 'units:units_words'),
