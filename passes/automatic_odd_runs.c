@@ -302,13 +302,14 @@ static const char *describe(struct permute *p, const struct odd *o, bool is_long
 }
 
 // Whether it is known to be faster than other classes. An H200, parts of a copy, with it and with boxes (pack): u8, runs of 15 bytes 0.70 and 0.59, 255 0.83 and 0.43, 1001 0.93 and 0.56; f16, runs of 35 elements
-// 0.73 and 0.70, 73 0.86 and 0.79, 199 0.87 and 0.76; f32, runs of 1001 1.02 both, 4369 1.02 and 0.86; f64, 7777 1.04 and 1.00. The rest is in docs/performance.md.
+// 0.73 and 0.70, 73 0.86 and 0.79, 199 0.87 and 0.76; u8 of even extents, runs of 38 0.71 to 0.78 and 0.80 to 0.84, 49 0.66 and 0.81; f32, runs of 1001 1.02 both, 4369 1.02 and 0.86; f64, 7777 1.04 and 1.00. The rest is in docs/performance.md.
 static bool is_faster(const struct odd *o, int64_t in, int64_t out, int64_t bytes) {
   if (o->is_spanned && (o->ins < o->word || o->ins * bytes < SPANNED_IN || o->outs * bytes < LEAST_OUT)) return false;
   if (in != out || bytes % VECTOR == 0) return false;
   if (in >= WORD) return bytes > LONG;
   if (bytes % WORD == 0) return false;
-  return in == 1 ? bytes >= 15 : bytes >= 70;
+  bool is_paired = in > 1 || (o->in && o->out && bytes * o->in->count % 2 == 0 && bytes * o->out->count % 2 == 0); // boxes of bytes then move two at a time
+  return bytes >= (is_paired ? 70 : 15);
 }
 
 void permute_odd_runs(struct permute *p) {

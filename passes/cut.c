@@ -287,9 +287,16 @@ static struct ir_stage *make_final(struct cut *c, const struct ir_stage *stage, 
   }
   struct list indices = partial_indices(c, shape, ir_ref(arena, number));
   for (uint32_t k = 0; k < partials->count; k++) list_push(arena, &final->operands, ir_load(arena, partials->at[k], &indices));
-  for (uint32_t i = 0; i < stage->lets.count; i++) { // init is evaluated here, without the lets of the operands
+  struct list initial = ir_initial_values(arena, stage); // evaluated here, without the lets of the operands
+  for (uint32_t i = 0; i < stage->lets.count; i++) {
     struct ir_stmt *let = stage->lets.at[i];
-    let->var->subst = ir_substitute(arena, let->value);
+    bool is_initial = false;
+    for (uint32_t k = 0; k < initial.count; k++) is_initial |= initial.at[k] == let->value;
+    if (!is_initial) continue;
+    struct ir_var *twin = ir_new_var(c->kernel, VAR_LET, let->var->type, let->var->label);
+    twin->range = let->var->range;
+    list_push(arena, &final->lets, ir_let(arena, twin, ir_substitute(arena, let->value), let->range));
+    let->var->subst = ir_ref(arena, twin);
   }
   ir_substitute_list(arena, &final->init);
   for (uint32_t i = 0; i < stage->lets.count; i++) list_at(&stage->lets, struct ir_stmt, i)->var->subst = NULL;
