@@ -43,14 +43,25 @@ struct candidate {
 static struct ir_expr *binary(struct edge *e, enum op op, struct ir_expr *a, struct ir_expr *b) { return ir_binary(e->arena, op, a, b); }
 static struct ir_expr *number(struct edge *e, int64_t value) { return ir_int(e->arena, TYPE_INDEX, value); }
 
-// Whether e names a variable that the loop, or anything in it, defines.
-static bool defines(const struct ir_stmt *stmt, const struct ir_expr *e) {
-  if (stmt->var && stmt->kind != IR_SET && ir_mentions(e, stmt->var)) return true;
+bool edge_moves_in(const struct ir_stmt *stmt, const struct ir_expr *e) {
+  if (stmt->var && ir_mentions(e, stmt->var)) return true;
+  for (uint32_t i = 0; i < stmt->results.count; i++)
+    if (ir_mentions(e, stmt->results.at[i])) return true;
   for (uint32_t i = 0; i < stmt->body.count; i++)
-    if (defines(stmt->body.at[i], e)) return true;
+    if (edge_moves_in(stmt->body.at[i], e)) return true;
   for (uint32_t i = 0; i < stmt->otherwise.count; i++)
-    if (defines(stmt->otherwise.at[i], e)) return true;
+    if (edge_moves_in(stmt->otherwise.at[i], e)) return true;
   return false;
+}
+
+static void find_changing(struct ir_expr *e, void *state) {
+  *(bool *)state |= e->op == OP_LOAD || e->op == OP_LOAD_FLAT || e->op == OP_AWAIT || (e->op == OP_VAR && e->var->kind == VAR_MUTABLE);
+}
+
+bool edge_is_fixed(const struct ir_stmt *loop, struct ir_expr *e) {
+  bool changes = false;
+  ir_visit_expr(e, find_changing, &changes);
+  return !changes && !edge_moves_in(loop, e);
 }
 
 static bool has_collective(const struct list *block) {
@@ -247,7 +258,7 @@ static bool has_base(struct edge *e, struct ir_stmt *loop, struct facts *facts, 
 // Does the guard hold for every v < E / F?
 static bool is_candidate(struct edge *e, struct ir_stmt *loop, struct facts *facts, struct ir_stmt *guard, struct candidate *found) {
   const struct ir_expr *condition = guard->value;
-  if (condition->op != OP_LT || condition->args[0]->type != TYPE_INDEX || guard->otherwise.count || defines(loop, condition->args[1])) return false;
+  if (condition->op != OP_LT || condition->args[0]->type != TYPE_INDEX || guard->otherwise.count || edge_moves_in(loop, condition->args[1])) return false;
   struct poly coefficient, rest;
   int64_t factor;
   *found = (struct candidate){.guard = guard, .end = condition->args[1]};

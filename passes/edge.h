@@ -4,6 +4,11 @@
 
 #include "compiler/pass.h"
 
+// Whether the statement defines or changes a variable that e names.
+bool edge_moves_in(const struct ir_stmt *stmt, const struct ir_expr *e);
+// Whether e has one value in all of the loop: it reads no memory and no variable that changes, and the loop defines nothing that it names.
+bool edge_is_fixed(const struct ir_stmt *loop, struct ir_expr *e);
+
 // passes/edge_block.c: doubles the program where blocks whose threads are all inside are worth a copy without guards.
 void edge_blocks(struct pass_context *context, struct ir_kernel *kernel, struct ir_entry *entry);
 // passes/edge_depth.c: splits loops where the array that they read changes.

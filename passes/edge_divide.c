@@ -33,28 +33,9 @@ struct divide {
   int64_t group;
 };
 
-static void find_memory(struct ir_expr *e, void *state) { *(bool *)state |= e->op == OP_LOAD || e->op == OP_LOAD_FLAT || e->op == OP_AWAIT || (e->op == OP_VAR && e->var->kind == VAR_MUTABLE); }
-
-static bool moves_in(const struct ir_stmt *stmt, const struct ir_expr *e) {
-  if (stmt->var && ir_mentions(e, stmt->var)) return true;
-  for (uint32_t i = 0; i < stmt->results.count; i++)
-    if (ir_mentions(e, stmt->results.at[i])) return true;
-  for (uint32_t i = 0; i < stmt->body.count; i++)
-    if (moves_in(stmt->body.at[i], e)) return true;
-  for (uint32_t i = 0; i < stmt->otherwise.count; i++)
-    if (moves_in(stmt->otherwise.at[i], e)) return true;
-  return false;
-}
-
-static bool is_fixed(const struct ir_stmt *loop, struct ir_expr *e) {
-  bool reads = false;
-  ir_visit_expr(e, find_memory, &reads);
-  return !reads && !moves_in(loop, e);
-}
-
 static bool is_quotient(const struct ir_stmt *loop, const struct ir_stmt *stmt) {
   const struct ir_expr *e = stmt->value;
-  return e && e->op == OP_DIV && e->type == TYPE_F32 && e->args[1]->op != OP_CONST && is_fixed(loop, e->args[1]) && !is_fixed(loop, e->args[0]);
+  return e && e->op == OP_DIV && e->type == TYPE_F32 && e->args[1]->op != OP_CONST && edge_is_fixed(loop, e->args[1]) && !edge_is_fixed(loop, e->args[0]);
 }
 
 bool edge_divides(const struct ir_stmt *loop, const struct list *block) {

@@ -25,26 +25,6 @@ static bool is_written(const struct list *block, const struct ir_mem *mem) {
   return false;
 }
 
-// Whether e names a variable that is defined or changed in the statement, or that has no fixed value.
-static bool moves_in(const struct ir_stmt *stmt, const struct ir_expr *e) {
-  if (stmt->var && ir_mentions(e, stmt->var)) return true;
-  for (uint32_t i = 0; i < stmt->results.count; i++)
-    if (ir_mentions(e, stmt->results.at[i])) return true;
-  for (uint32_t i = 0; i < stmt->body.count; i++)
-    if (moves_in(stmt->body.at[i], e)) return true;
-  for (uint32_t i = 0; i < stmt->otherwise.count; i++)
-    if (moves_in(stmt->otherwise.at[i], e)) return true;
-  return false;
-}
-
-static void find_load(struct ir_expr *e, void *state) { *(bool *)state |= e->op == OP_LOAD || e->op == OP_LOAD_FLAT || e->op == OP_AWAIT; }
-
-static bool is_fixed(const struct lift *l, struct ir_expr *index) {
-  bool loads = false;
-  ir_visit_expr(index, find_load, &loads);
-  return !loads && !moves_in(l->loop, index);
-}
-
 static bool is_kept(const struct lift *l, const struct ir_mem *mem) { return mem->workspace && !ir_const_is(mem->workspace, 0) && !is_written(&l->entry->body, mem); }
 
 // What values are made of, through the lets in front of them.
@@ -97,7 +77,7 @@ static struct ir_expr *lift_load(struct arena *arena, struct ir_expr *e, void *s
   struct lift *l = state;
   if (e->op != OP_LOAD || !is_kept(l, e->mem)) return e;
   for (uint32_t i = 0; i < e->count; i++)
-    if (!is_fixed(l, e->args[i])) return e;
+    if (!edge_is_fixed(l->loop, e->args[i])) return e;
   if (is_asked_about(l, e->args, e->count)) return e;
   for (uint32_t i = 0; i < l->out->count; i++) {
     const struct ir_stmt *let = l->out->at[i];
@@ -112,13 +92,13 @@ static void lift_block(struct lift *l, struct list *block) {
   for (uint32_t i = 0; i < block->count; i++) {
     struct ir_stmt *stmt = block->at[i];
     bool is_fixed_place = stmt->kind == IR_LOAD_WIDE && is_kept(l, stmt->mem);
-    for (uint32_t d = 0; d < stmt->indices.count && is_fixed_place; d++) is_fixed_place = is_fixed(l, stmt->indices.at[d]);
+    for (uint32_t d = 0; d < stmt->indices.count && is_fixed_place; d++) is_fixed_place = edge_is_fixed(l->loop, stmt->indices.at[d]);
     if (is_fixed_place && !is_asked_about(l, (struct ir_expr *const *)stmt->indices.at, stmt->indices.count)) {
       list_push(l->arena, l->out, stmt);
       list_remove(block, i--);
       continue;
     }
-    if (stmt->kind == IR_IF && !moves_in(l->loop, stmt->value)) continue;
+    if (stmt->kind == IR_IF && !edge_moves_in(l->loop, stmt->value)) continue;
     if (stmt->kind != IR_FOR && stmt->kind != IR_IF) {
       struct list one = {0};
       list_push(l->arena, &one, stmt);
