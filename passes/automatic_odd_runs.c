@@ -308,7 +308,7 @@ static bool is_faster(const struct odd *o, int64_t in, int64_t out, int64_t byte
   if (in != out || bytes % VECTOR == 0) return false;
   if (in >= WORD) return bytes > LONG;
   if (bytes % WORD == 0) return false;
-  bool is_paired = in > 1 || (o->in && o->out && bytes * o->in->count % 2 == 0 && bytes * o->out->count % 2 == 0); // boxes of bytes then move two at a time
+  bool is_paired = in > 1 || (o->in && o->out && (bytes % 2 == 0 || (o->in->count % 2 == 0 && o->out->count % 2 == 0))); // boxes of bytes then move two at a time
   return bytes >= (is_paired ? 70 : 15);
 }
 

@@ -362,7 +362,7 @@ static void write_fill(struct permute *p, const struct tile *t, const char *copy
 }
 
 // Whether the slowest axis of the output is not that of the input. An H200, 128 MiB in parts of a copy's speed, loads that the L2 keeps longest and plain ones: transposes
-// of u8 0.921 and 0.934, of f16 0.951 and 0.963, of f32 0.950 and 0.970; three axes reversed, u8 0.913 and 0.935, f32 0.960 and 0.976.
+// of u8 0.921 and 0.934, of f16 0.951 and 0.963, of f32 0.950 and 0.970; three axes reversed, u8 0.913 and 0.928, f32 0.960 and 0.976.
 static bool moves_slowest(const struct permute *p) {
   for (int g = 1; g < p->group_count; g++)
     if (!permute_is_at_most(p, p->load, &p->groups[g], &p->groups[0])) return true;
@@ -601,9 +601,10 @@ static void write_gather(struct permute *p) {
 
 enum { LEAST_USED = 87 }; // per cent of the tiles' elements that are to be there
 
-// The elements along an axis that tiles of so many cover, as text where a launch brings the extent.
-static int64_t covered(int64_t count, int64_t side) { return (count + side - 1) / side * side; }
+// The share of the tiles' elements along an axis that are there.
+static double used(int64_t count, int64_t side) { return (double)count / (double)((count + side - 1) / side * side); }
 
+// The elements along an axis that tiles of so many cover, of an extent that a launch brings.
 static const char *rounded(struct permute *p, const struct group *group, int64_t side) {
   return arena_printf(p->arena, "((%s + %lld) / %lld * %lld)", group->extent, (long long)side - 1, (long long)side, (long long)side);
 }
@@ -617,7 +618,7 @@ static bool fits_tiles(struct permute *p) {
   if ((i * out < LINE && i * out % SECTOR) || (j * in < LINE && j * in % SECTOR)) return false;
   struct tile t = tile_for(p, "tile", (uint32_t)in, (uint32_t)out, INT64_MAX, false);
   if ((i < t.i ? i : t.i) * (j < t.j ? j : t.j) * in < LEAST) return false;
-  return t.vector_in * in >= PIECE && t.vector_out * out >= PIECE && i % t.vector_out == 0 && j % t.vector_in == 0 && 100 * i * j >= LEAST_USED * covered(i, t.i) * covered(j, t.j);
+  return t.vector_in * in >= PIECE && t.vector_out * out >= PIECE && i % t.vector_out == 0 && j % t.vector_in == 0 && 100 * used(i, t.i) * used(j, t.j) >= LEAST_USED;
 }
 
 // Whether runs of 16 bytes fit: the kept axis is long and made of such pieces.
